@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "remesh/schema/layout.hpp"
+#include "remesh/schema/tensor.hpp"
+
+namespace remesh {
+
+/// How a model's tensors lie over any mesh, as data: which dim tensor parallelism splits, in which
+/// groups, and which pipeline stage has what. Read from TOML; the schema stands in
+/// format/models/README.md.
+class ModelMap {
+ public:
+  /// Parses a map. `where` names it in errors.
+  /// Throws Error(invalid_argument) with line and column, and the key that was meant where one is
+  /// near, for anything that is not exactly the schema.
+  static ModelMap parse(std::string_view toml, std::string_view where);
+
+  ModelMap(ModelMap&&) noexcept;
+  ModelMap& operator=(ModelMap&&) noexcept;
+  ~ModelMap();
+
+  const std::string& name() const noexcept;
+
+  /// Whether the map is meant for a model with this config.json (by model_type).
+  bool fits(std::string_view config_json) const;
+
+  /// Places every tensor on `mesh`. Sizes come from config.json; `config_json` may be empty where the
+  /// map needs no sizes.
+  ///
+  /// Throws Error(invalid_argument) if the mesh is illegal for the model: attention heads that tp
+  /// does not divide, KV groups that tp neither divides nor is a multiple of, more stages than
+  /// layers; each with both numbers and the nearest legal values.
+  /// Throws Error(incomplete, RM302) if a tensor that the map requires is absent, Error(corrupt,
+  /// RM303) if a shape is not what config.json says, Error(unsupported, RM310) if the map claims no
+  /// tensor of a name (the message lists the first few and says `--rules FILE`).
+  Layout place(std::span<const TensorDesc> tensors, std::string_view config_json,
+               const Mesh& mesh) const;
+
+  /// The tensors in the order of the model's state dict (their numbers); those that the map does not
+  /// order come last, in their own order.
+  std::vector<std::size_t> state_dict_order(std::span<const TensorDesc> tensors) const;
+
+ private:
+  struct Rules;
+  explicit ModelMap(std::unique_ptr<Rules> rules);
+  std::unique_ptr<Rules> rules_;
+};
+
+/// The map that ships for a model with this config.json; nothing if none fits.
+const ModelMap* shipped_map(std::string_view config_json);
+
+/// The names of the maps that ship: "llama".
+std::vector<std::string> shipped_map_names();
+
+}  // namespace remesh

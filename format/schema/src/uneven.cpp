@@ -1,0 +1,59 @@
+#include "uneven.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace remesh::detail {
+namespace {
+
+// "129 x 3, 128": equal neighbours once, with their number where there are more than four parts.
+std::string parts_text(const std::vector<Index>& parts) {
+  if (parts.size() <= 4) return fmt::format("{}", fmt::join(parts, ", "));
+  std::string text;
+  for (auto first = parts.begin(); first != parts.end();) {
+    const auto last = std::find_if(first, parts.end(), [&](Index part) { return part != *first; });
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", *first);
+    if (last - first > 1) text += fmt::format(" x {}", last - first);
+    first = last;
+  }
+  return text;
+}
+
+Index joint_size(const Mesh& mesh, const Split& split) {
+  Index count = 1;
+  for (const std::string& axis : split.over) count *= mesh.size(axis);
+  return count;
+}
+
+}  // namespace
+
+UnevenSplits::UnevenSplits(const Layout& layout) : layout_(layout) {
+  const std::vector<Index>& layers = layout.stages().layers;
+  if (!layers.empty() && std::ranges::count(layers, layers.front()) != std::ssize(layers)) {
+    add("layers", layout.stages().num_layers(), fmt::format("pp {}", layers.size()), layers);
+  }
+}
+
+void UnevenSplits::look_at(const Placement& placement, const TensorDesc& desc) {
+  for (const Split& split : placement.splits) {
+    const Index count = joint_size(layout_.mesh(), split);
+    const Range range = desc.extent[split.dim];
+    if (split.groups != 0 || range.size() % count == 0) continue;
+    std::vector<Index> parts;
+    for (Index at = 0; at < count; ++at)
+      parts.push_back(split_range(split, range, count, at).size());
+    const std::string what =
+        split.unit.empty() ? fmt::format("dim {} of '{}'", split.dim, desc.name) : split.unit;
+    add(what, range.size(), fmt::format("{} {}", fmt::join(split.over, "*"), count), parts);
+  }
+}
+
+void UnevenSplits::add(std::string what, Index total, const std::string& over,
+                       const std::vector<Index>& parts) {
+  std::string text = fmt::format("{} {} over {}: {}", what, total, over, parts_text(parts));
+  if (seen_.insert(text).second) texts_.push_back(std::move(text));
+}
+
+}  // namespace remesh::detail

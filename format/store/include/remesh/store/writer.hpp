@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "remesh/schema/catalog.hpp"
+#include "remesh/store/extents.hpp"
+#include "remesh/store/reader.hpp"
+
+namespace remesh {
+
+struct WriterOptions {
+  /// Native: how many of a piece's holders store it; more than there are means all.
+  std::int64_t copies = 1;
+  /// hf: the most payload bytes of one file, or nothing to keep the packaging of the source (and,
+  /// where it has none, 5 GB).
+  std::optional<std::int64_t> shard_size_bytes;
+  /// Names the temporary directory: the same job gets the same one.
+  std::string job_id;
+  /// Remove what an earlier job of the same name left behind, if nobody holds it.
+  bool discard_leftovers = false;
+};
+
+/// Where bytes go.
+struct StoredAt {
+  std::uint32_t file = 0;  ///< its number in ExtentMap::files
+  std::int64_t offset_bytes = 0;
+
+  friend bool operator==(const StoredAt&, const StoredAt&) = default;
+};
+
+/// Where a Writer puts the elements of `box`: a place in each extent that contains it. For writers.
+/// A box without elements goes nowhere. Throws Error(internal) if no extent contains the box, or its
+/// elements do not lie together in one that does.
+std::vector<StoredAt> places_of(const ExtentMap& extents, std::size_t tensor,
+                                const TensorDesc& desc, const Box& box);
+
+/// The side files of a checkpoint: their bytes, on request.
+using SideSource = std::function<std::vector<std::byte>(const SideFile&)>;
+
+/// The writing end of a checkpoint, in any format. The calls come in this order: write (from many
+/// threads), seal, publish. A Writer that is destroyed before publish() leaves nothing behind.
+class Writer {
+ public:
+  virtual ~Writer() = default;
+
+  /// What is being written: the wanted catalog, as far as it is known before the payload.
+  virtual const Catalog& catalog() const noexcept = 0;
+
+  /// Where each piece is going to lie. Constant from creation on.
+  virtual const ExtentMap& extents() const noexcept = 0;
+
+  /// The same, parsed back from the files as they are now, by the code of the format's reader.
+  virtual ExtentMap extents_on_medium() const = 0;
+
+  /// Writes the elements of `box`, packed, into each stored copy of the piece that contains them.
+  /// Precondition: one piece contains the box, and its elements lie together there.
+  virtual void write(std::size_t tensor, const Box& box, std::span<const std::byte> from,
+                     const Tap& tap) = 0;
+
+  /// Completes and syncs every file. `digests` are the tensors' digests, in catalog order, and
+  /// `block_crcs` those of all blocks, extent by extent in the order of extents().
+  virtual void seal(std::span<const Digest> digests, std::span<const Digest> block_crcs) = 0;
+
+  /// Opens what seal() left, before it is published.
+  virtual std::unique_ptr<Reader> reopen() const = 0;
+
+  /// Gives the checkpoint its name and syncs that. Throws Error(exists) if something took the name
+  /// meanwhile. Returns whether the parent directory could be synced.
+  virtual bool publish() = 0;
+};
+
+}  // namespace remesh

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "remesh/core/digest.hpp"
+#include "remesh/execute/context.hpp"
+#include "remesh/store/reader.hpp"
+#include "remesh/store/writer.hpp"
+
+namespace remesh {
+
+struct TransferOptions {
+  /// Re-read every file from the medium after it was synced, and prove that as well.
+  bool read_back = false;
+};
+
+/// What was proved about the bytes of the target.
+enum class Proved {
+  sent,       ///< those handed to the file system are the source's
+  read_back,  ///< those read from the medium again are the source's
+};
+
+struct Outcome {
+  std::int64_t tensors = 0;
+  std::int64_t read_bytes = 0;     ///< payload read from the source, each byte once
+  std::int64_t written_bytes = 0;  ///< payload written to the target, each byte of each copy once
+  std::int64_t recorded = 0;       ///< tensors whose digest the source had recorded, and matched
+  std::int64_t replicas_not_compared = 0;  ///< tensors of which the source stores several copies
+  Proved proved = Proved::sent;
+  bool directory_synced = true;
+};
+
+/// Moves every tensor of `source` into `target`, proves it, and publishes it. The one engine behind
+/// reshard() and convert().
+///
+/// Three figures are computed for each tensor: S from the bytes as they were read, each run placed
+/// by its offset in the source file; T from the bytes as they were written, each run placed by its
+/// offset in the target file through what those files say when they are parsed back; M, the digest
+/// that the source recorded, if any. Unless S = T (= M), and each element passed exactly once on
+/// both sides, nothing is published.
+///
+/// Throws Error(corrupt, RM207) if S != M, naming tensor and both digests; Error(corrupt, RM301) if
+/// the source was not covered; Error(internal) if S != T or the target was not covered;
+/// Error(out_of_memory) if the budget is too small for one panel for each worker; Error(stopped).
+Outcome transfer(Context& context, const Reader& source, Writer& target,
+                 const TransferOptions& options);
+
+}  // namespace remesh

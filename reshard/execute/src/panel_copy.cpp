@@ -1,0 +1,115 @@
+#include "panel_copy.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "remesh/plan/panels.hpp"
+#include "remesh/plan/plan.hpp"
+#include "remesh/schema/runs.hpp"
+
+namespace remesh::detail {
+namespace {
+
+// The part of one stored piece that lies in the panel, and its packed bytes.
+struct Chunk {
+  Box box;
+  std::span<std::byte> bytes;
+};
+
+// The distinct stored boxes of a tensor, cut to the panel. Copies of a box count once.
+std::vector<Box> boxes_in(const ExtentMap& map, std::size_t tensor, const Box& panel) {
+  std::vector<Box> boxes;
+  for (const std::uint32_t number : map.of(tensor)) {
+    const Extent& extent = map.extents()[number];
+    if (extent.copy != 0) continue;
+    if (const auto part = intersect(extent.box, panel)) boxes.push_back(*part);
+  }
+  return boxes;
+}
+
+// Deals consecutive parts of a buffer to boxes.
+class Dealer {
+ public:
+  Dealer(const TensorDesc& desc, Buffer& buffer) : desc_(desc), rest_(buffer.bytes()) {}
+
+  Chunk deal(const Box& box) {
+    const auto bytes = static_cast<std::size_t>(num_bytes(desc_.dtype, box));
+    const Chunk chunk{box, rest_.first(bytes)};
+    rest_ = rest_.subspan(bytes);
+    return chunk;
+  }
+
+ private:
+  const TensorDesc& desc_;
+  std::span<std::byte> rest_;
+};
+
+void copy_part(const TensorDesc& desc, const Box& part, const Chunk& from, const Chunk& to) {
+  const ByteView view = byte_view(desc, part);
+  copy_box(view.box, byte_view(desc, from.box).box, from.bytes.data(), byte_view(desc, to.box).box,
+           to.bytes.data(), view.element_bytes);
+}
+
+// The panel's rows as one element where elements are narrower than a byte: such a tensor is cut
+// between rows only, or not at all.
+std::vector<Box> panels_of(const TensorDesc& desc, std::int64_t max_bytes) {
+  const int width = bits(desc.dtype);
+  if (width % 8 == 0) return panels(desc.extent, width / 8, std::max(max_bytes, std::int64_t{16}));
+  if (desc.extent.empty()) return {};
+  const int last = desc.extent.ndim() - 1;
+  if (last < 0 || desc.extent[last].size() * width % 8 != 0) return {desc.extent};
+  const std::int64_t row_bytes = desc.extent[last].size() * width / 8;
+  Box rows = desc.extent;
+  rows[last] = {0, 1};
+  std::vector<Box> cut = panels(rows, row_bytes, std::max(max_bytes, row_bytes));
+  for (Box& panel : cut) panel[last] = desc.extent[last];
+  return cut;
+}
+
+}  // namespace
+
+std::vector<Panel> all_panels(const Catalog& target, const std::vector<std::size_t>& source_of,
+                              std::int64_t max_bytes) {
+  std::vector<Panel> all;
+  for (std::size_t tensor = 0; tensor < target.tensors.size(); ++tensor) {
+    for (const Box& box : panels_of(target.tensors[tensor], max_bytes)) {
+      all.push_back({source_of[tensor], tensor, box});
+    }
+  }
+  return all;
+}
+
+std::int64_t copy_panel(const Reader& source, Writer& target, const Panel& panel,
+                        PanelBuffers& buffers, const Tap& on_read, const Tap& on_write) {
+  const TensorDesc& desc = target.catalog().tensors[panel.target_tensor];
+  const std::vector<Box> from = boxes_in(source.extents(), panel.source_tensor, panel.box);
+  const std::vector<Box> to = boxes_in(target.extents(), panel.target_tensor, panel.box);
+
+  std::int64_t read_bytes = 0;
+  std::vector<Chunk> chunks;
+  Dealer source_dealer(desc, buffers.source);
+  for (const Box& box : from) {
+    const Chunk& chunk = chunks.emplace_back(source_dealer.deal(box));
+    source.read(panel.source_tensor, box, chunk.bytes, on_read);
+    read_bytes += std::ssize(chunk.bytes);
+  }
+
+  Dealer target_dealer(desc, buffers.target);
+  const std::vector<Overlap> shared = overlaps(from, to);
+  auto part = shared.begin();
+  for (std::uint32_t number = 0; number < to.size(); ++number) {
+    if (part != shared.end() && part->target == number && from[part->source] == to[number]) {
+      target.write(panel.target_tensor, to[number], chunks[part->source].bytes, on_write);
+      ++part;
+      continue;
+    }
+    const Chunk packed = target_dealer.deal(to[number]);
+    for (; part != shared.end() && part->target == number; ++part) {
+      copy_part(desc, part->box, chunks[part->source], packed);
+    }
+    target.write(panel.target_tensor, to[number], packed.bytes, on_write);
+  }
+  return read_bytes;
+}
+
+}  // namespace remesh::detail

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "remesh/core/buffer.hpp"
+#include "remesh/store/reader.hpp"
+#include "remesh/store/writer.hpp"
+
+namespace remesh::detail {
+
+/// One panel of one tensor, by its number in each catalog.
+struct Panel {
+  std::size_t source_tensor = 0;
+  std::size_t target_tensor = 0;
+  Box box;  ///< in elements
+};
+
+/// All panels of all tensors. A panel has at most `max_bytes`; for elements narrower than a byte,
+/// one row may have more. `source_of` maps target numbers to source numbers.
+std::vector<Panel> all_panels(const Catalog& target, const std::vector<std::size_t>& source_of,
+                              std::int64_t max_bytes);
+
+/// A worker's memory: one panel as it was read, and one as it is written.
+struct PanelBuffers {
+  Buffer source;
+  Buffer target;
+};
+
+/// Reads a panel, rearranges it, writes it: each stored source piece and each stored target piece
+/// is touched in one run. Returns the payload bytes that were read.
+std::int64_t copy_panel(const Reader& source, Writer& target, const Panel& panel,
+                        PanelBuffers& buffers, const Tap& on_read, const Tap& on_write);
+
+}  // namespace remesh::detail

@@ -1,0 +1,19 @@
+#include "remesh/execute/reshard.hpp"
+
+namespace remesh {
+
+Catalog resharded(const Catalog& source, const Mesh& mesh, const ModelMap* map,
+                  std::string_view config_json) {
+  Catalog wanted = source;
+  wanted.layout =
+      map != nullptr ? map->place(source.tensors, config_json, mesh) : source.layout.on(mesh);
+  wanted.save_id.clear();
+  return wanted;
+}
+
+Outcome reshard(Context& context, const Reader& source, Writer& target,
+                const TransferOptions& options) {
+  return transfer(context, source, target, options);
+}
+
+}  // namespace remesh

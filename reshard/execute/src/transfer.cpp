@@ -1,0 +1,165 @@
+#include "remesh/execute/transfer.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "panel_copy.hpp"
+#include "proof.hpp"
+#include "remesh/core/error.hpp"
+#include "remesh/store/sweep.hpp"
+
+namespace remesh {
+namespace {
+
+using detail::Panel;
+using detail::PanelBuffers;
+
+constexpr std::int64_t most_panel_bytes = std::int64_t{2} << 20;
+constexpr std::int64_t least_panel_bytes = std::int64_t{64} << 10;
+
+// For each tensor of the target: its number in the source.
+std::vector<std::size_t> match(const Catalog& source, const Catalog& target) {
+  std::unordered_map<std::string_view, std::size_t> numbers;
+  for (std::size_t i = 0; i < source.tensors.size(); ++i) {
+    numbers.emplace(source.tensors[i].name, i);
+  }
+  std::vector<std::size_t> source_of;
+  for (const TensorDesc& wanted : target.tensors) {
+    const auto found = numbers.find(wanted.name);
+    if (found == numbers.end() || source.tensors[found->second] != wanted) {
+      throw Error(Errc::invalid_argument,
+                  fmt::format("cannot write {}: the source has {}", to_string(wanted),
+                              found == numbers.end() ? "no tensor of that name"
+                                                     : to_string(source.tensors[found->second])));
+    }
+    source_of.push_back(found->second);
+  }
+  if (target.tensors.size() != source.tensors.size()) {
+    throw Error(Errc::invalid_argument,
+                fmt::format("cannot write {} tensors: the source has {}, and none may be dropped",
+                            target.tensors.size(), source.tensors.size()));
+  }
+  return source_of;
+}
+
+// What one worker may hold on one side: a quarter of the budget is for panels.
+std::int64_t panel_bytes(const Context& context) {
+  const std::int64_t share = context.budget.limit_bytes() / 4 / (2 * context.pool.size());
+  if (share < least_panel_bytes) {
+    throw Error(
+        Errc::out_of_memory,
+        fmt::format("cannot give {} workers a panel each: {} are allowed, but they need {}; "
+                    "raise `--memory` or lower `-j`",
+                    context.pool.size(), format_bytes(context.budget.limit_bytes()),
+                    format_bytes(least_panel_bytes * 8 * context.pool.size())),
+        "RM705");
+  }
+  return std::min(share, most_panel_bytes);
+}
+
+// The largest panel: more than was asked for only where one row of sub-byte elements is larger.
+std::int64_t buffer_bytes(const Catalog& target, const std::vector<Panel>& panels) {
+  std::int64_t most = 1;
+  for (const Panel& panel : panels) {
+    most = std::max(most, num_bytes(target.tensors[panel.target_tensor].dtype, panel.box));
+  }
+  return most;
+}
+
+// Moves all panels; returns the payload bytes that were read.
+std::int64_t move_panels(Context& context, const Reader& source, Writer& target,
+                         const std::vector<Panel>& panels, Tally& sent, Tally& arrived) {
+  const Tap on_read = [&sent](std::uint32_t file, std::int64_t offset,
+                              std::span<const std::byte> bytes) { sent.add(file, offset, bytes); };
+  const Tap on_write = [&arrived](std::uint32_t file, std::int64_t offset,
+                                  std::span<const std::byte> bytes) {
+    arrived.add(file, offset, bytes);
+  };
+  const std::int64_t size = buffer_bytes(target.catalog(), panels);
+  const auto held = context.budget.reserve(2 * size * context.pool.size(), "panels");
+  std::vector<std::optional<PanelBuffers>> buffers(static_cast<std::size_t>(context.pool.size()));
+  std::atomic<std::int64_t> read_bytes{0};
+
+  context.progress.begin("copying", payload_bytes(target.catalog()));
+  context.pool.run(panels.size(), [&](std::size_t index, int worker) {
+    context.stop.check();
+    std::optional<PanelBuffers>& mine = buffers[static_cast<std::size_t>(worker)];
+    if (!mine) mine.emplace(PanelBuffers{Buffer(size), Buffer(size)});
+    const std::int64_t bytes =
+        detail::copy_panel(source, target, panels[index], *mine, on_read, on_write);
+    read_bytes += bytes;
+    context.progress.advance(bytes);
+  });
+  context.progress.end();
+  return read_bytes;
+}
+
+// Opens what was sealed, and insists that it says of itself what was proved.
+std::unique_ptr<Reader> reopen(const Writer& target, const ExtentMap& proved) {
+  std::unique_ptr<Reader> sealed = target.reopen();
+  if (!sealed || !sealed->extents().same_places(proved)) {
+    throw Error(
+        Errc::internal,
+        "cannot publish the checkpoint: the completed files place some piece elsewhere than "
+        "they did when their bytes were counted");
+  }
+  return sealed;
+}
+
+// Re-reads every file, from the medium as far as the system lets one ask for that.
+void read_back(Context& context, const Reader& sealed, const detail::Proof& proof) {
+  Tally again(sealed.catalog().tensors, sealed.extents(), /*with_blocks=*/true);
+  context.progress.begin("reading back", proof.target_bytes());
+  sweep({context.pool, context.budget, context.progress, context.stop}, sealed,
+        all_extents(sealed.extents()),
+        [&again](std::uint32_t file, std::int64_t offset, std::span<const std::byte> bytes) {
+          again.add(file, offset, bytes);
+        });
+  context.progress.end();
+  proof.check_read_back(again);
+}
+
+std::int64_t count_replicas(const ExtentMap& map, std::size_t num_tensors) {
+  std::int64_t count = 0;
+  for (std::size_t tensor = 0; tensor < num_tensors; ++tensor) {
+    count += std::ranges::any_of(
+        map.of(tensor), [&](std::uint32_t number) { return map.extents()[number].copy > 0; });
+  }
+  return count;
+}
+
+}  // namespace
+
+Outcome transfer(Context& context, const Reader& source, Writer& target,
+                 const TransferOptions& options) {
+  const std::vector<std::size_t> source_of = match(source.catalog(), target.catalog());
+  const std::vector<Panel> panels =
+      detail::all_panels(target.catalog(), source_of, panel_bytes(context));
+  const ExtentMap on_medium = target.extents_on_medium();
+  Tally sent(source.catalog().tensors, source.extents(), /*with_blocks=*/false);
+  Tally arrived(target.catalog().tensors, on_medium, /*with_blocks=*/true);
+
+  Outcome outcome;
+  outcome.tensors = std::ssize(target.catalog().tensors);
+  outcome.read_bytes = move_panels(context, source, target, panels, sent, arrived);
+  outcome.written_bytes = arrived.bytes();
+  outcome.replicas_not_compared = count_replicas(source.extents(), source_of.size());
+
+  const detail::Proof proof(source, target.catalog(), on_medium, source_of, sent, arrived);
+  outcome.recorded = proof.recorded();
+  target.seal(proof.digests(), proof.block_crcs());
+  const std::unique_ptr<Reader> sealed = reopen(target, on_medium);
+  if (options.read_back) {
+    read_back(context, *sealed, proof);
+    outcome.proved = Proved::read_back;
+  }
+  context.stop.check();
+  outcome.directory_synced = target.publish();
+  return outcome;
+}
+
+}  // namespace remesh

@@ -1,0 +1,108 @@
+#include "remesh/plan/summary.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "remesh/core/error.hpp"
+#include "remesh/plan/plan.hpp"
+
+namespace remesh {
+namespace {
+
+// What one tensor adds to the summary.
+struct Share {
+  std::int64_t write = 0;
+  std::int64_t wanted = 0;
+  std::int64_t kept = 0;
+  bool replicated = false;
+  std::vector<std::pair<Rank, std::int64_t>> ranks;
+};
+
+// Tensors with equal keys have equal shares.
+using Key = std::tuple<std::uint32_t, Index, std::uint32_t, Index, DType, Box>;
+
+Index stage_of(const Layout& layout, std::size_t tensor) {
+  const Index layer = layout.placed()[tensor].layer;
+  return layer < 0 || layout.stages().layers.empty() ? -1 : layout.stages().stage_of(layer);
+}
+
+Share share_of(const TensorDesc& desc, const std::vector<HeldBox>& held,
+               const std::vector<HeldBox>& wanted, std::int64_t copies) {
+  Share share;
+  for (const HeldBox& box : held) share.replicated |= box.holders.size() > 1;
+  for (const HeldBox& box : wanted) {
+    const std::int64_t bytes = num_bytes(desc.dtype, box.box);
+    share.write += bytes * std::min(copies, static_cast<std::int64_t>(box.holders.size()));
+    for (const Rank rank : box.holders) share.ranks.emplace_back(rank, bytes);
+  }
+  for (const Move& move : plan_tensor(desc, held, wanted)) {
+    const std::int64_t bytes = num_bytes(desc.dtype, move.box);
+    share.wanted += bytes;
+    if (move.source == move.target) share.kept += bytes;
+  }
+  return share;
+}
+
+void add(PlanSummary& summary, const TensorDesc& desc, const Share& share) {
+  ++summary.num_tensors;
+  summary.payload_bytes += num_bytes(desc);
+  summary.read_bytes += num_bytes(desc);
+  summary.write_bytes += share.write;
+  summary.wanted_bytes += share.wanted;
+  summary.kept_bytes += share.kept;
+  summary.moved_bytes += share.wanted - share.kept;
+  summary.replicated_tensors += share.replicated ? 1 : 0;
+  for (const auto& [rank, bytes] : share.ranks) {
+    summary.rank_bytes[static_cast<std::size_t>(rank)] += bytes;
+  }
+}
+
+std::unordered_map<std::string_view, std::size_t> numbered(const std::vector<TensorDesc>& tensors) {
+  std::unordered_map<std::string_view, std::size_t> numbers;
+  numbers.reserve(tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) numbers.emplace(tensors[i].name, i);
+  return numbers;
+}
+
+}  // namespace
+
+PlanSummary summarize(const Catalog& source, const Catalog& target, std::int64_t copies) {
+  PlanSummary summary;
+  summary.source = source.layout.mesh();
+  summary.target = target.layout.mesh();
+  summary.rank_bytes.resize(static_cast<std::size_t>(summary.target.num_ranks()));
+  summary.uneven = uneven_splits(target.layout, target.tensors);
+
+  const auto numbers = numbered(source.tensors);
+  std::map<Key, Share> shares;
+  for (std::size_t to = 0; to < target.tensors.size(); ++to) {
+    const TensorDesc& desc = target.tensors[to];
+    const auto found = numbers.find(desc.name);
+    if (found == numbers.end() || source.tensors[found->second] != desc) {
+      throw Error(Errc::invalid_argument,
+                  fmt::format("cannot plan {}: the source has no such tensor", to_string(desc)));
+    }
+    const std::size_t from = found->second;
+    const Key key{source.layout.placed()[from].placement,
+                  stage_of(source.layout, from),
+                  target.layout.placed()[to].placement,
+                  stage_of(target.layout, to),
+                  desc.dtype,
+                  desc.extent};
+    auto share = shares.find(key);
+    if (share == shares.end()) {
+      share = shares
+                  .emplace(key, share_of(desc, source.layout.boxes(from, desc),
+                                         target.layout.boxes(to, desc), copies))
+                  .first;
+    }
+    add(summary, desc, share->second);
+  }
+  return summary;
+}
+
+}  // namespace remesh

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "remesh/schema/finding.hpp"
+
+namespace remesh {
+
+/// How deep a judge looks.
+enum class Level {
+  header,  ///< names, sizes, coverage, recorded digests; no payload is read
+  quick,   ///< and some blocks of every file: first, last, and one in a hundred
+  full,    ///< and every byte
+};
+
+std::optional<Level> parse_level(std::string_view name) noexcept;
+std::string_view to_string(Level level) noexcept;
+
+/// What was found in one checkpoint, or between two.
+struct Report {
+  Level level = Level::full;
+  std::vector<Finding> findings;  ///< ordered by file, offset, tensor, id
+  std::int64_t tensors = 0;
+  std::int64_t files = 0;
+  std::int64_t bytes_read = 0;       ///< payload and guarded bytes, both sides
+  std::int64_t bytes_unprotected = 0;  ///< payload for which the format records no digest
+  std::int64_t equal = 0;            ///< with --against: tensors that are the same
+  std::int64_t compared = 0;         ///< with --against: tensors compared
+  /// Whether digests were recomputed from the bytes (full) or taken as recorded (header, quick).
+  bool recomputed = false;
+
+  std::int64_t count(Severity severity) const noexcept;
+};
+
+}  // namespace remesh

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "remesh/core/budget.hpp"
+#include "remesh/core/digest.hpp"
+#include "remesh/core/progress.hpp"
+#include "remesh/core/thread_pool.hpp"
+#include "remesh/store/reader.hpp"
+#include "remesh/verify/report.hpp"
+
+namespace remesh {
+
+/// What a judge needs of the machine.
+struct JudgeContext {
+  ThreadPool& pool;
+  MemoryBudget& budget;
+  Progress& progress;
+  const StopFlag& stop;
+};
+
+/// Opens a checkpoint and tells `findings` what is wrong with its container. May return null.
+using Opener = std::function<std::unique_ptr<Reader>(Findings& findings)>;
+
+/// Is this checkpoint whole and true? Everything that is wrong with it is a finding with file and
+/// byte range, tensor and box; a checkpoint that cannot be opened at all is one too.
+/// Throws only where the question could not be answered: Error(not_found) from `open` if there is
+/// nothing to judge, Error(io), Error(out_of_memory), Error(stopped).
+Report verify(const JudgeContext& context, const Opener& open, Level level);
+
+/// Are two checkpoints the same tensors, bit for bit, whatever their layouts and formats? Each is
+/// judged by itself first; then names, dtypes, shapes and digests are compared. At `full` the
+/// digests are recomputed from the bytes of both sides. At `header` and `quick` recorded ones are
+/// compared; a side that records none has them recomputed, and Report::recomputed stays false.
+Report verify_against(const JudgeContext& context, const Opener& left, const Opener& right, Level level);
+
+/// The digest of every tensor, in catalog order: recomputed from the bytes.
+/// Throws Error(corrupt) if the checkpoint does not verify while its bytes are read.
+std::vector<Digest> tensor_digests(const JudgeContext& context, const Reader& reader);
+
+}  // namespace remesh

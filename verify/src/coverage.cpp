@@ -1,0 +1,106 @@
+#include "coverage.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace remesh::detail {
+namespace {
+
+std::vector<const Extent*> first_copies(const Reader& reader, std::size_t tensor) {
+  std::vector<const Extent*> pieces;
+  for (const std::uint32_t number : reader.extents().of(tensor)) {
+    const Extent& extent = reader.extents().extents()[number];
+    if (extent.copy == 0) pieces.push_back(&extent);
+  }
+  return pieces;
+}
+
+// Takes `piece` away from `gaps`; returns how many elements it took.
+Index take_away(const Box& piece, std::vector<Box>& gaps) {
+  Index taken = 0;
+  std::vector<Box> rest;
+  for (const Box& gap : gaps) {
+    const std::optional<Box> shared = intersect(gap, piece);
+    if (!shared) {
+      rest.push_back(gap);
+      continue;
+    }
+    taken += shared->num_elements();
+    std::ranges::copy(subtract(gap, *shared), std::back_inserter(rest));
+  }
+  gaps = std::move(rest);
+  return taken;
+}
+
+Finding doubled(const TensorDesc& desc, const Extent& extent, const ExtentMap& map) {
+  Finding finding;
+  finding.id = "RM304";
+  finding.file = map.files()[extent.file].name;
+  finding.bytes = ByteRange{extent.offset_bytes, extent.offset_bytes + extent.length_bytes};
+  finding.tensor = desc.name;
+  finding.box = extent.box;
+  finding.message = fmt::format("{}: the piece {} in {} has elements that another piece has too",
+                                to_string(desc), to_string(extent.box), finding.file);
+  return finding;
+}
+
+Finding hole(const TensorDesc& desc, const Box& gap) {
+  Finding finding;
+  finding.id = "RM301";
+  finding.tensor = desc.name;
+  finding.box = gap;
+  finding.message =
+      fmt::format("{}: no piece holds {}; is a file missing?", to_string(desc), to_string(gap));
+  finding.expected = fmt::format("{} elements", gap.num_elements());
+  finding.found = "0 elements";
+  return finding;
+}
+
+void check_tensor(const Reader& reader, std::size_t tensor, Findings& findings) {
+  const TensorDesc& desc = reader.catalog().tensors[tensor];
+  const std::vector<const Extent*> pieces = first_copies(reader, tensor);
+  if (pieces.size() == 1 && pieces.front()->box == desc.extent) return;
+  std::vector<Box> gaps;
+  if (!desc.extent.empty()) gaps.push_back(desc.extent);
+  for (const Extent* piece : pieces) {
+    if (take_away(piece->box, gaps) != piece->box.num_elements()) {
+      findings.add(doubled(desc, *piece, reader.extents()));
+    }
+  }
+  for (const Box& gap : gaps) findings.add(hole(desc, gap));
+}
+
+std::array<Index, max_ndim> position_of(Index element, const Box& piece) {
+  std::array<Index, max_ndim> at{};
+  for (int dim = piece.ndim() - 1; dim >= 0; --dim) {
+    at[static_cast<std::size_t>(dim)] = piece[dim].begin + element % piece[dim].size();
+    element /= piece[dim].size();
+  }
+  return at;
+}
+
+}  // namespace
+
+void check_coverage(const Reader& reader, const std::set<std::string>& known, Findings& findings) {
+  const auto& tensors = reader.catalog().tensors;
+  for (std::size_t tensor = 0; tensor < tensors.size(); ++tensor) {
+    if (!known.contains(tensors[tensor].name)) check_tensor(reader, tensor, findings);
+  }
+}
+
+Box touched_box(const TensorDesc& desc, const Box& piece, std::int64_t begin, std::int64_t end) {
+  const std::int64_t width = bits(desc.dtype);
+  const auto first = position_of(begin * 8 / width, piece);
+  const auto last = position_of((end * 8 - 1) / width, piece);
+  Box box = piece;
+  for (int dim = 0; dim < piece.ndim(); ++dim) {
+    const auto d = static_cast<std::size_t>(dim);
+    box[dim] = {first[d], last[d] + 1};
+    if (first[d] != last[d]) break;
+  }
+  return box;
+}
+
+}  // namespace remesh::detail

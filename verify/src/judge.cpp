@@ -1,0 +1,286 @@
+#include "judge.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "coverage.hpp"
+#include "remesh/core/error.hpp"
+#include "remesh/store/sweep.hpp"
+#include "remesh/store/tally.hpp"
+
+namespace remesh::detail {
+namespace {
+
+constexpr std::int64_t quick_share =
+    100;  // one block in so many, besides each file's first and last
+
+// One block of one extent.
+struct Block {
+  std::uint32_t extent = 0;
+  std::int64_t number = 0;
+};
+
+Stretch place_of(const ExtentMap& map, const Block& block) {
+  const Extent& extent = map.extents()[block.extent];
+  const std::int64_t begin = block.number * ExtentMap::block_bytes;
+  return {extent.file, extent.offset_bytes + begin,
+          std::min(ExtentMap::block_bytes, extent.length_bytes - begin)};
+}
+
+class Judge {
+ public:
+  Judge(const JudgeContext& context, const Reader& reader, Judged& judged)
+      : context_(context), reader_(reader), map_(reader.extents()), judged_(judged) {}
+
+  void check_sample();
+  void check_all();
+
+ private:
+  SweepContext machine() const {
+    return {context_.pool, context_.budget, context_.progress, context_.stop};
+  }
+  void check_blocks(const Tally& tally);
+  void check_digests(const Tally& tally);
+  void check_guards();
+  void check_guard(const Guard& guard);
+  void report_blocks(std::uint32_t extent, std::int64_t first, std::int64_t last, Digest found);
+  std::vector<Block> sample() const;
+  std::int64_t guarded_bytes() const;
+
+  const JudgeContext& context_;
+  const Reader& reader_;
+  const ExtentMap& map_;
+  Judged& judged_;
+  std::mutex mutex_;
+  std::set<std::uint32_t> damaged_;  // tensors with a bad block
+};
+
+// Bad blocks that follow each other are one finding.
+void Judge::report_blocks(std::uint32_t number, std::int64_t first, std::int64_t last,
+                          Digest found) {
+  const Extent& extent = map_.extents()[number];
+  const TensorDesc& desc = reader_.catalog().tensors[extent.tensor];
+  const std::int64_t begin = first * ExtentMap::block_bytes;
+  const std::int64_t end = std::min(last * ExtentMap::block_bytes, extent.length_bytes);
+  Finding finding;
+  finding.id = "RM207";
+  finding.file = map_.files()[extent.file].name;
+  finding.bytes = ByteRange{extent.offset_bytes + begin, extent.offset_bytes + end};
+  finding.tensor = desc.name;
+  finding.box = touched_box(desc, extent.box, begin, end);
+  finding.found = to_string(found);
+  finding.expected = to_string(map_.blocks(extent)[static_cast<std::size_t>(first)]);
+  finding.message = fmt::format(
+      "{}: bytes [{}, {}) of {}, which hold {}, hash to {}, but {} is recorded; the file changed "
+      "after it was written",
+      to_string(desc), finding.bytes->begin, finding.bytes->end, finding.file,
+      to_string(*finding.box), finding.found, finding.expected);
+  finding.next_step = "restore this file from a copy, or reshard from an intact checkpoint";
+  judged_.report.findings.push_back(std::move(finding));
+  damaged_.insert(extent.tensor);
+}
+
+void Judge::check_blocks(const Tally& tally) {
+  for (std::uint32_t number = 0; number < map_.extents().size(); ++number) {
+    const auto recorded = map_.blocks(map_.extents()[number]);
+    const std::int64_t count = std::ssize(recorded);
+    const auto bad = [&](std::int64_t k) {
+      return tally.block(number, k) != recorded[static_cast<std::size_t>(k)];
+    };
+    for (std::int64_t k = 0; k < count; ++k) {
+      if (!bad(k)) continue;
+      const std::int64_t first = k;
+      while (k < count && bad(k)) ++k;
+      report_blocks(number, first, k, tally.block(number, first));
+    }
+  }
+}
+
+void Judge::check_digests(const Tally& tally) {
+  const Catalog& catalog = reader_.catalog();
+  for (std::uint32_t tensor = 0; tensor < catalog.tensors.size(); ++tensor) {
+    const Tally::Sum sum = tally.sum(tensor);
+    judged_.digests.push_back(sum.digest);
+    if (catalog.digests.empty()) {
+      judged_.report.bytes_unprotected += num_bytes(catalog.tensors[tensor]);
+      continue;
+    }
+    if (!sum.complete || damaged_.contains(tensor)) continue;  // reported as hole or block
+    if (sum.digest == catalog.digests[tensor]) continue;
+    Finding finding;
+    finding.id = "RM207";
+    finding.tensor = catalog.tensors[tensor].name;
+    finding.box = catalog.tensors[tensor].extent;
+    finding.found = to_string(sum.digest);
+    finding.expected = to_string(catalog.digests[tensor]);
+    finding.message =
+        fmt::format("{}: its bytes hash to {}, but {} is recorded",
+                    to_string(catalog.tensors[tensor]), finding.found, finding.expected);
+    judged_.report.findings.push_back(std::move(finding));
+  }
+}
+
+void Judge::check_guard(const Guard& guard) {
+  std::vector<std::byte> buffer(static_cast<std::size_t>(ExtentMap::block_bytes));
+  Digest digest;
+  std::int64_t bytes = 0;
+  for (const ByteRange& range : guard.ranges) {
+    for (std::int64_t at = range.begin; at < range.end;) {
+      const std::int64_t length = std::min(range.end - at, ExtentMap::block_bytes);
+      const auto part = std::span(buffer).first(static_cast<std::size_t>(length));
+      reader_.read_bytes(guard.file, at, part);
+      digest = extend(digest, part);
+      at += length;
+      bytes += length;
+    }
+  }
+  context_.progress.advance(bytes);
+  const std::lock_guard lock(mutex_);
+  judged_.report.bytes_read += bytes;
+  if (digest == guard.expected) return;
+  Finding finding;
+  finding.id = "RM207";
+  finding.file = map_.files()[guard.file].name;
+  if (!guard.ranges.empty()) {
+    finding.bytes = ByteRange{guard.ranges.front().begin, guard.ranges.back().end};
+  }
+  finding.found = to_string(digest);
+  finding.expected = to_string(guard.expected);
+  finding.message = fmt::format("{}: the {} hashes to {}, but {} is recorded", finding.file,
+                                guard.what, finding.found, finding.expected);
+  judged_.report.findings.push_back(std::move(finding));
+}
+
+void Judge::check_guards() {
+  const auto guards = map_.guards();
+  context_.pool.run(guards.size(), [&](std::size_t index, int) {
+    context_.stop.check();
+    check_guard(guards[index]);
+  });
+}
+
+std::int64_t Judge::guarded_bytes() const {
+  std::int64_t sum = 0;
+  for (const Guard& guard : map_.guards()) {
+    for (const ByteRange& range : guard.ranges) sum += range.end - range.begin;
+  }
+  return sum;
+}
+
+void Judge::check_all() {
+  const std::vector<Stretch> stretches = all_extents(map_);
+  std::int64_t payload = 0;
+  for (const Stretch& stretch : stretches) payload += stretch.length_bytes;
+  Tally tally(reader_.catalog().tensors, map_, /*with_blocks=*/true);
+  context_.progress.begin("checking", payload + guarded_bytes());
+  sweep(machine(), reader_, stretches,
+        [&tally](std::uint32_t file, std::int64_t offset, std::span<const std::byte> bytes) {
+          tally.add(file, offset, bytes);
+        });
+  judged_.report.bytes_read += payload;
+  check_guards();
+  context_.progress.end();
+  check_blocks(tally);
+  check_digests(tally);
+  judged_.report.recomputed = true;
+}
+
+// The first and the last block of every file, and one in a hundred of the rest.
+std::vector<Block> Judge::sample() const {
+  std::vector<Block> all;
+  for (std::uint32_t number = 0; number < map_.extents().size(); ++number) {
+    for (std::int64_t k = 0; k < std::ssize(map_.blocks(map_.extents()[number])); ++k) {
+      all.push_back({number, k});
+    }
+  }
+  std::vector<Block> chosen;
+  const auto file_at = [&](std::size_t at) { return map_.extents()[all[at].extent].file; };
+  for (std::size_t at = 0; at < all.size(); ++at) {
+    const bool first = at == 0 || file_at(at - 1) != file_at(at);
+    const bool last = at + 1 == all.size() || file_at(at + 1) != file_at(at);
+    if (first || last || at % quick_share == 0) chosen.push_back(all[at]);
+  }
+  return chosen;
+}
+
+void Judge::check_sample() {
+  const std::vector<Block> blocks = sample();
+  std::vector<Stretch> stretches;
+  for (const Block& block : blocks) stretches.push_back(place_of(map_, block));
+  std::int64_t bytes = 0;
+  for (const Stretch& stretch : stretches) bytes += stretch.length_bytes;
+  context_.progress.begin("sampling", bytes + guarded_bytes());
+  std::vector<std::pair<Block, Digest>> bad;
+  context_.pool.run(blocks.size(), [&](std::size_t index, int) {
+    context_.stop.check();
+    std::vector<std::byte> buffer(static_cast<std::size_t>(stretches[index].length_bytes));
+    reader_.read_bytes(stretches[index].file, stretches[index].offset_bytes, buffer);
+    context_.progress.advance(std::ssize(buffer));
+    const Block& block = blocks[index];
+    const auto recorded = map_.blocks(map_.extents()[block.extent]);
+    const Digest found = digest_of(buffer);
+    if (found == recorded[static_cast<std::size_t>(block.number)]) return;
+    const std::lock_guard lock(mutex_);
+    bad.emplace_back(block, found);
+  });
+  judged_.report.bytes_read += bytes;
+  check_guards();
+  context_.progress.end();
+  for (const auto& [block, found] : bad) {
+    report_blocks(block.extent, block.number, block.number + 1, found);
+  }
+}
+
+std::set<std::string> named_tensors(const std::vector<Finding>& findings) {
+  std::set<std::string> names;
+  for (const Finding& finding : findings) names.insert(finding.tensor);
+  return names;
+}
+
+}  // namespace
+
+void sort_findings(std::vector<Finding>& findings) {
+  const auto key = [](const Finding& finding) {
+    return std::tuple(finding.file, finding.bytes ? finding.bytes->begin : -1, finding.tensor,
+                      finding.id, finding.message);
+  };
+  std::ranges::stable_sort(findings, {}, key);
+}
+
+Judged judge(const JudgeContext& context, const Opener& open, Level level, bool want_digests) {
+  Judged judged;
+  judged.report.level = level;
+  CollectedFindings collected;
+  try {
+    judged.reader = open(collected);
+  } catch (const Error& error) {
+    if (error.id().empty() || error.code() == Errc::not_found) throw;
+    Finding finding;
+    finding.id = error.id();
+    finding.message = error.what();
+    collected.add(std::move(finding));
+  }
+  if (judged.reader) {
+    check_coverage(*judged.reader, named_tensors(collected.all), collected);
+    judged.report.tensors = std::ssize(judged.reader->catalog().tensors);
+    judged.report.files = std::ssize(judged.reader->extents().files());
+  }
+  judged.report.findings = std::move(collected.all);
+  if (judged.reader) {
+    Judge judging(context, *judged.reader, judged);
+    if (level == Level::full || want_digests) {
+      judging.check_all();
+    } else if (level == Level::quick) {
+      judging.check_sample();
+    }
+    if (judged.digests.empty()) judged.digests = judged.reader->catalog().digests;
+  }
+  sort_findings(judged.report.findings);
+  return judged;
+}
+
+}  // namespace remesh::detail

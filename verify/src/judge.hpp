@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "remesh/verify/verify.hpp"
+
+namespace remesh::detail {
+
+/// One checkpoint, judged by itself: what is wrong with it, and its tensors' digests.
+struct Judged {
+  std::unique_ptr<Reader> reader;  ///< null if it could not be opened
+  Report report;
+  std::vector<Digest> digests;  ///< in catalog order; empty if there are none to be had
+};
+
+/// Judges one checkpoint. `want_digests`: recompute them even where `level` would not.
+Judged judge(const JudgeContext& context, const Opener& open, Level level, bool want_digests);
+
+/// Orders findings by file, offset, tensor, id.
+void sort_findings(std::vector<Finding>& findings);
+
+}  // namespace remesh::detail

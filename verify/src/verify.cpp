@@ -1,0 +1,61 @@
+#include "remesh/verify/verify.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "compare.hpp"
+#include "judge.hpp"
+#include "remesh/core/error.hpp"
+
+namespace remesh {
+namespace {
+
+// Whether the recorded digests must be made up for: nothing is compared with nothing.
+bool records_digests(const detail::Judged& judged) {
+  return judged.reader && !judged.reader->catalog().digests.empty();
+}
+
+detail::Judged judge_side(const JudgeContext& context, const Opener& open, Level level,
+                          const char* side) {
+  detail::Judged judged = detail::judge(context, open, level, /*want_digests=*/false);
+  if (level != Level::full && judged.reader && !records_digests(judged)) {
+    judged = detail::judge(context, open, level, /*want_digests=*/true);
+  }
+  for (Finding& finding : judged.report.findings) finding.side = side;
+  return judged;
+}
+
+Report merged(const detail::Judged& left, const detail::Judged& right) {
+  Report report = left.report;
+  const Report& other = right.report;
+  report.findings.insert(report.findings.end(), other.findings.begin(), other.findings.end());
+  report.tensors += other.tensors;
+  report.files += other.files;
+  report.bytes_read += other.bytes_read;
+  report.bytes_unprotected += other.bytes_unprotected;
+  report.recomputed = left.report.recomputed && right.report.recomputed;
+  return report;
+}
+
+}  // namespace
+
+Report verify(const JudgeContext& context, const Opener& open, Level level) {
+  return detail::judge(context, open, level, /*want_digests=*/false).report;
+}
+
+Report verify_against(const JudgeContext& context, const Opener& left_opener,
+                      const Opener& right_opener, Level level) {
+  const detail::Judged left = judge_side(context, left_opener, level, "left");
+  const detail::Judged right = judge_side(context, right_opener, level, "right");
+  Report report = merged(left, right);
+  if (left.reader && right.reader) detail::compare(context, left, right, report);
+  return report;
+}
+
+std::vector<Digest> tensor_digests(const JudgeContext& context, const Reader& reader) {
+  return detail::recomputed_digests(context, reader);
+}
+
+}  // namespace remesh
