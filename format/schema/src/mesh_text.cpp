@@ -24,10 +24,11 @@ using Words = std::vector<std::string_view>;
 constexpr std::array<std::string_view, 4> axis_names{"tp", "cp", "dp", "pp"};
 // Named by the grammar, but without a grid behind them so far.
 constexpr std::array<std::string_view, 3> other_names{"ep", "etp", "vpp"};
-constexpr std::array<std::string_view, 8> all_keys{"tp", "cp", "ep", "dp", "pp", "etp", "vpp", "order"};
+constexpr std::array<std::string_view, 8> all_keys{"tp", "cp",  "ep",  "dp",
+                                                   "pp", "etp", "vpp", "order"};
 constexpr std::array<std::string_view, 10> format_names{
-    "remesh",   "hf",            "torch",     "dcp",       "fsdp",
-    "megatron", "megatron-dist", "deepspeed", "universal", "orbax"};
+    "remesh",        "hf",        "torch",     "dcp",  "fsdp", "megatron",
+    "megatron-dist", "deepspeed", "universal", "orbax"};
 
 constexpr Index most_ranks = Index{1} << 31;  // what Mesh accepts
 
@@ -118,10 +119,10 @@ class Written {
   }
 
   [[noreturn]] void fail_unsupported(std::string_view key, Index number) const {
-    throw Error(Errc::unsupported,
-                fmt::format("cannot use mesh {}: {} is {}, but this build has no {} yet",
-                            quoted(text_), key, number,
-                            key == "vpp" ? "virtual pipeline stages" : "expert grid"));
+    throw Error(
+        Errc::unsupported,
+        fmt::format("cannot use mesh {}: {} is {}, but this build has no {} yet", quoted(text_),
+                    key, number, key == "vpp" ? "virtual pipeline stages" : "expert grid"));
   }
 
   void take_order(std::string_view value) {
@@ -161,9 +162,10 @@ Words order_of(const Mesh& mesh) {
     if (is_one_of(axis_names, axis.name)) {
       order.emplace_back(axis.name);
     } else if (axis.size > 1) {
-      throw Error(Errc::unsupported,
-                  fmt::format("cannot write mesh {} as text: only tp, cp, dp and pp have a name there",
-                              describe(mesh)));
+      throw Error(
+          Errc::unsupported,
+          fmt::format("cannot write mesh {} as text: only tp, cp, dp and pp have a name there",
+                      describe(mesh)));
     }
   }
   auto after = order.begin();

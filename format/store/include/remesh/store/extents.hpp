@@ -24,7 +24,7 @@ struct Extent {
   std::uint32_t copy = 0;    ///< which of several stored copies of the same box this is
   std::int64_t offset_bytes = 0;
   std::int64_t length_bytes = 0;
-  Box box;
+  Box box = {};
   /// The first of its block CRCs in ExtentMap::block_crcs, or -1 where none are recorded. Block k is
   /// bytes [k, k + 1) * block_bytes of the extent, the last one shorter.
   std::int64_t first_block = -1;

@@ -20,9 +20,9 @@ struct WriterOptions {
   std::int64_t copies = 1;
   /// hf: the most payload bytes of one file, or nothing to keep the packaging of the source (and,
   /// where it has none, 5 GB).
-  std::optional<std::int64_t> shard_size_bytes;
+  std::optional<std::int64_t> shard_size_bytes = std::nullopt;
   /// Names the temporary directory: the same job gets the same one.
-  std::string job_id;
+  std::string job_id = {};
   /// Remove what an earlier job of the same name left behind, if nobody holds it.
   bool discard_leftovers = false;
 };

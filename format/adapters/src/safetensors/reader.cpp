@@ -1,0 +1,77 @@
+#include "reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "defect.hpp"
+#include "directory.hpp"
+#include "header.hpp"
+#include "json.hpp"
+#include "remesh/core/error.hpp"
+#include "side_files.hpp"
+#include "weights.hpp"
+
+namespace remesh::safetensors {
+namespace {
+
+constexpr std::string_view ending = ".safetensors";
+
+// A plausible length word, and the brace of the JSON behind it.
+bool begins_like_one(const FileSystem& files, const FileSystem::Path& path) {
+  std::array<std::byte, length_word_bytes + 1> head{};
+  try {
+    const auto file = files.open(path);
+    if (file->size_bytes() < static_cast<std::int64_t>(head.size())) return false;
+    file->read_at(0, head);
+  } catch (const Error&) {
+    return false;
+  }
+  CollectedFindings ignored;
+  return head.back() == std::byte{'{'} &&
+         header_bytes(head, max_json_bytes + length_word_bytes, "", ignored).has_value();
+}
+
+}  // namespace
+
+bool recognises(const FileSystem& files, const FileSystem::Path& path) {
+  const auto entry = files.look(path);
+  if (!entry) return false;
+  if (entry->kind == EntryKind::regular) {
+    return path.filename().string().ends_with(ending) || begins_like_one(files, path);
+  }
+  return entry->kind == EntryKind::directory &&
+         std::ranges::any_of(files.list(path), [](const Entry& inside) {
+           return inside.kind != EntryKind::directory &&
+                  (inside.name == index_name || inside.name.ends_with(ending));
+         });
+}
+
+std::optional<OpenCheckpoint> parse(const FileSystem& files, const FileSystem::Path& path,
+                                    bool with_side_files, Findings& findings) {
+  const std::string name = path.filename().string();
+  const auto entry = files.look(path);
+  if (!entry) {
+    report(findings, name, defect("RM101", "there is nothing of that name"));
+    return std::nullopt;
+  }
+  if (entry->kind != EntryKind::directory) {
+    WeightSet weights;
+    weights.files = {{name, path, entry->size_bytes}};
+    return open_weights(files, std::move(weights), findings);
+  }
+  const Directory directory = list_directory(files, path, findings);
+  auto checkpoint = open_weights(files, choose_weights(files, directory, name, findings), findings);
+  if (checkpoint && with_side_files) add_side_files(files, directory, *checkpoint, findings);
+  return checkpoint;
+}
+
+std::unique_ptr<Reader> open(const FileSystem& files, const FileSystem::Path& path,
+                             Findings& findings) {
+  auto checkpoint = parse(files, path, /*with_side_files=*/true, findings);
+  if (!checkpoint) return nullptr;
+  return make_reader(files, std::move(*checkpoint));
+}
+
+}  // namespace remesh::safetensors

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "remesh/schema/finding.hpp"
+#include "remesh/store/reader.hpp"
+
+namespace remesh::safetensors {
+
+/// Whether `path` is a *.safetensors file, one that begins like one, or a directory with an index
+/// or such files.
+bool recognises(const FileSystem& files, const FileSystem::Path& path);
+
+/// Opens a Hugging Face directory, or a single safetensors file. Reads headers, index and side
+/// files, and no payload. README.md lists what is found wrong, and under which id.
+std::unique_ptr<Reader> open(const FileSystem& files, const FileSystem::Path& path,
+                             Findings& findings);
+
+/// The same, before a Reader is made of it; nothing if there is nothing to open. Without side files
+/// they are neither read nor reported.
+std::optional<OpenCheckpoint> parse(const FileSystem& files, const FileSystem::Path& path,
+                                    bool with_side_files, Findings& findings);
+
+}  // namespace remesh::safetensors

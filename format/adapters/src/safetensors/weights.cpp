@@ -1,0 +1,276 @@
+#include "weights.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "defect.hpp"
+#include "header.hpp"
+#include "json.hpp"
+#include "remesh/core/error.hpp"
+
+namespace remesh::safetensors {
+namespace {
+
+constexpr const char* only_file = "model.safetensors";
+
+std::optional<std::string> read_index(const FileSystem& files, const FoundFile& found,
+                                      Findings& findings) {
+  std::string text;
+  try {
+    text = read_text(files, found.path, max_json_bytes);
+  } catch (const Error& error) {
+    findings.add(as_finding(error, found.name));
+    return std::nullopt;
+  }
+  if (auto finding = no_content(text, static_cast<std::int64_t>(text.size()))) {
+    report(findings, found.name, std::move(*finding));
+    return std::nullopt;
+  }
+  return text;
+}
+
+void report_absent(const WeightIndex& index, const std::vector<std::string>& absent,
+                   Findings& findings) {
+  if (absent.empty()) return;
+  Defect finding = defect("RM203",
+                          fmt::format("it lists {} files, but {} of them are absent: {}",
+                                      index.files.size(), absent.size(), listed(absent)),
+                          "download or copy them again");
+  finding.found = fmt::format("{} files", index.files.size() - absent.size());
+  finding.expected = fmt::format("{} files", index.files.size());
+  report(findings, index_name, std::move(finding));
+}
+
+// Loaders look for model.safetensors first, and never see the shards that the index lists.
+void report_second_set(const WeightSet& weights, const Directory& directory, Findings& findings) {
+  if (!directory.find(only_file) || std::ranges::binary_search(weights.index->files, only_file)) {
+    return;
+  }
+  Defect finding = defect("RM205",
+                          fmt::format("it lies beside '{}', which does not list it: there are two "
+                                      "weight sets, and loaders take this one",
+                                      index_name),
+                          "remove the one that is out of date");
+  finding.severity = Severity::warn;
+  report(findings, only_file, std::move(finding));
+}
+
+// The set that an index lists; nothing if it cannot be read.
+std::optional<WeightSet> indexed_weights(const FileSystem& files, const Directory& directory,
+                                         const FoundFile& index_file, Findings& findings) {
+  auto text = read_index(files, index_file, findings);
+  if (!text) return std::nullopt;
+  WeightSet weights;
+  weights.index_text = std::move(*text);
+  weights.index = parse_index(weights.index_text, index_name, findings);
+  if (!weights.index) return std::nullopt;
+
+  std::vector<std::string> absent;
+  for (const std::string& name : weights.index->files) {
+    if (const FoundFile* found = directory.find(name)) {
+      weights.files.push_back(*found);
+    } else {
+      absent.push_back(name);
+    }
+  }
+  weights.whole = absent.empty();
+  report_absent(*weights.index, absent, findings);
+  report_second_set(weights, directory, findings);
+  return weights;
+}
+
+// Reads headers into one checkpoint.
+class Opening {
+ public:
+  Opening(const FileSystem& files, Findings& findings) : files_(files), findings_(findings) {}
+
+  void add(const FoundFile& found) {
+    const auto number = static_cast<std::uint32_t>(entries_.size());
+    checkpoint_.paths.push_back(found.path);
+    checkpoint_.catalog.packaging.files.push_back({found.name, {}, {}});
+    entries_.push_back({found.name, found.size_bytes});
+    auto read = read_one(found);
+    if (!read || !has_room(*read, found.name)) {
+      unread_.insert(found.name);
+      return;
+    }
+    Packaging::File& file = checkpoint_.catalog.packaging.files.back();
+    file.metadata = read->header.metadata;
+    if (!is_reference(*read)) file.verbatim_header = std::move(read->text);
+    for (HeaderTensor& tensor : read->header.tensors) {
+      add_tensor(std::move(tensor), number, read->header.data_begin_bytes);
+    }
+  }
+
+  // The index against the files that could be read.
+  void compare(const WeightIndex& index, bool whole) {
+    Lists missing, unlisted;
+    std::unordered_set<std::string_view> in_index;
+    for (const auto& [tensor, file] : index.weight_map) {
+      in_index.insert(tensor);
+      if (!is_read(file)) continue;
+      const auto found = number_of_.find(tensor);
+      if (found == number_of_.end() || file_name(found->second) != file) {
+        missing[file].push_back(tensor);
+      }
+    }
+    for (std::uint32_t k = 0; k < checkpoint_.catalog.tensors.size(); ++k) {
+      const std::string& name = checkpoint_.catalog.tensors[k].name;
+      if (!in_index.contains(name)) unlisted[file_name(k)].push_back(name);
+    }
+    report_lists(missing, "the index puts {} tensors there that it does not have: {}");
+    report_lists(unlisted, "it has {} tensors that the index does not list: {}");
+    if (whole && unread_.empty()) compare_size(index);
+  }
+
+  std::optional<OpenCheckpoint> finish(std::string index_text) {
+    if (unread_.size() == entries_.size()) return std::nullopt;
+    Catalog& catalog = checkpoint_.catalog;
+    catalog.format = "hf";
+    catalog.layout = Layout::replicated(Mesh{}, catalog.tensors.size());
+    catalog.packaging.index_text = std::move(index_text);
+    checkpoint_.extents = ExtentMap(std::move(entries_), std::move(extents_));
+    return std::move(checkpoint_);
+  }
+
+ private:
+  using Lists = std::map<std::string, std::vector<std::string>>;
+
+  std::optional<ReadHeader> read_one(const FoundFile& found) {
+    std::unique_ptr<File> file;
+    try {
+      file = files_.open(found.path);
+    } catch (const Error& error) {
+      findings_.add(as_finding(error, found.name));
+      return std::nullopt;
+    }
+    return read_header(*file, found.name, findings_);
+  }
+
+  bool has_room(const ReadHeader& read, const std::string& file) {
+    if (checkpoint_.catalog.tensors.size() + read.header.tensors.size() <= max_keys) return true;
+    report(
+        findings_, file,
+        defect("RM605", fmt::format("with it, the checkpoint has more than {} tensors", max_keys)));
+    return false;
+  }
+
+  static bool is_reference(const ReadHeader& read) {
+    std::vector<TensorDesc> tensors;
+    tensors.reserve(read.header.tensors.size());
+    for (const HeaderTensor& tensor : read.header.tensors) tensors.push_back(tensor.desc);
+    return header_text(reference_header(read.header.metadata, std::move(tensors))) == read.text;
+  }
+
+  void add_tensor(HeaderTensor tensor, std::uint32_t file, std::int64_t data_begin_bytes) {
+    Catalog& catalog = checkpoint_.catalog;
+    const auto number = static_cast<std::uint32_t>(catalog.tensors.size());
+    const auto [before, is_new] = number_of_.emplace(tensor.desc.name, number);
+    if (!is_new) {
+      report_twice(tensor.desc.name, file_name(before->second), entries_[file].name);
+      return;
+    }
+    const std::int64_t length = tensor.end_bytes - tensor.begin_bytes;
+    const bool is_there = data_begin_bytes + tensor.end_bytes <= entries_[file].size_bytes;
+    if (is_there || length == 0) {
+      extents_.push_back({.tensor = number,
+                          .file = file,
+                          .offset_bytes = length > 0 ? data_begin_bytes + tensor.begin_bytes : 0,
+                          .length_bytes = length,
+                          .box = tensor.desc.extent});
+    }
+    catalog.tensors.push_back(std::move(tensor.desc));
+    catalog.packaging.file_of.push_back(file);
+  }
+
+  void report_twice(const std::string& tensor, const std::string& first,
+                    const std::string& second) {
+    Defect finding = defect(
+        "RM304",
+        fmt::format("it has the tensor '{}', but '{}' has it too", shown(tensor), shown(first)),
+        "remove the file that is out of date");
+    finding.tensor = tensor;
+    report(findings_, second, std::move(finding));
+  }
+
+  void report_lists(const Lists& lists, const char* form) {
+    for (const auto& [file, names] : lists) {
+      Defect finding = defect("RM206", fmt::format(fmt::runtime(form), names.size(), listed(names)),
+                              "the index is of another save");
+      finding.tensor = names.front();
+      report(findings_, file, std::move(finding));
+    }
+  }
+
+  void compare_size(const WeightIndex& index) {
+    const std::int64_t bytes = payload_bytes(checkpoint_.catalog);
+    if (!index.total_size || *index.total_size == bytes) return;
+    Defect finding = defect("RM206", fmt::format("its total_size is {}, but the tensors have {} "
+                                                 "bytes",
+                                                 *index.total_size, bytes));
+    finding.severity = Severity::warn;
+    finding.found = fmt::format("{}", *index.total_size);
+    finding.expected = fmt::format("{}", bytes);
+    report(findings_, index_name, std::move(finding));
+  }
+
+  bool is_read(const std::string& file) const {
+    return std::ranges::binary_search(entries_, file, {}, &ExtentMap::FileEntry::name) &&
+           !unread_.contains(file);
+  }
+
+  const std::string& file_name(std::uint32_t tensor) const {
+    return entries_[checkpoint_.catalog.packaging.file_of[tensor]].name;
+  }
+
+  const FileSystem& files_;
+  Findings& findings_;
+  OpenCheckpoint checkpoint_;
+  std::vector<ExtentMap::FileEntry> entries_;
+  std::vector<Extent> extents_;
+  std::unordered_map<std::string, std::uint32_t> number_of_;
+  std::unordered_set<std::string> unread_;
+};
+
+}  // namespace
+
+WeightSet choose_weights(const FileSystem& files, const Directory& directory,
+                         std::string_view where, Findings& findings) {
+  const FoundFile* index = directory.find(index_name);
+  if (index) {
+    if (auto weights = indexed_weights(files, directory, *index, findings)) return *weights;
+  }
+  WeightSet weights;
+  std::ranges::copy_if(directory.files, std::back_inserter(weights.files),
+                       [](const FoundFile& file) { return file.name.ends_with(".safetensors"); });
+  if (const FoundFile* only = directory.find(only_file)) {
+    weights.files = {*only};
+  } else if (weights.files.empty()) {
+    report(findings, where, defect("RM101", "it has no *.safetensors file"));
+  } else if (weights.files.size() > 1 && !index) {
+    report(findings, where,
+           defect("RM205",
+                  fmt::format("it has {} *.safetensors files, but neither '{}', which would say "
+                              "which of them belong together, nor '{}'",
+                              weights.files.size(), index_name, only_file),
+                  "download the index, or name one of the files"));
+  }
+  return weights;
+}
+
+std::optional<OpenCheckpoint> open_weights(const FileSystem& files, WeightSet weights,
+                                           Findings& findings) {
+  Opening opening(files, findings);
+  for (const FoundFile& found : weights.files) opening.add(found);
+  if (weights.index) opening.compare(*weights.index, weights.whole);
+  return opening.finish(std::move(weights.index_text));
+}
+
+}  // namespace remesh::safetensors

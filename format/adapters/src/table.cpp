@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "remesh/adapters/open.hpp"
+#include "remesh/core/error.hpp"
+#include "remesh/store/native_store.hpp"
+#include "safetensors/reader.hpp"
+#include "safetensors/writer.hpp"
+
+namespace remesh {
+namespace {
+
+struct Format {
+  std::string_view name;
+  bool (*recognises)(const FileSystem&, const FileSystem::Path&);
+  std::unique_ptr<Reader> (*open)(const FileSystem&, const FileSystem::Path&, Findings&);
+  std::unique_ptr<Writer> (*create)(FileSystem&, const FileSystem::Path&, Catalog,
+                                    const SideSource&, const WriterOptions&);
+};
+
+// Asked in this order. A new adapter is one line here.
+constexpr std::array formats{
+    Format{"remesh", looks_native, open_native, create_native},
+    Format{"hf", safetensors::recognises, safetensors::open, safetensors::create},
+};
+
+const Format& format_named(std::string_view name) {
+  const auto* const found = std::ranges::find(formats, name, &Format::name);
+  if (found == formats.end()) {
+    throw Error(Errc::invalid_argument, fmt::format("cannot use the format '{}': there are {}",
+                                                    name, fmt::join(format_names(), ", ")));
+  }
+  return *found;
+}
+
+const Format* format_at(const FileSystem& files, const FileSystem::Path& path) {
+  const auto* const found = std::ranges::find_if(
+      formats, [&](const Format& format) { return format.recognises(files, path); });
+  return found != formats.end() ? &*found : nullptr;
+}
+
+// The path that the user meant: a link that the user names is followed, unlike one that lies within
+// a checkpoint.
+FileSystem::Path followed(const FileSystem& files, const FileSystem::Path& path) {
+  const auto entry = files.look(path);
+  if (!entry || entry->kind != EntryKind::link) return path;
+  std::error_code failed;
+  FileSystem::Path target = std::filesystem::canonical(path, failed);
+  return failed ? path : target;
+}
+
+// "a directory of 3 entries (a, b, c)", "a file of 12 bytes".
+std::string describe_found(const FileSystem& files, const FileSystem::Path& path,
+                           const Entry& entry) {
+  if (entry.kind == EntryKind::regular) return fmt::format("a file of {} bytes", entry.size_bytes);
+  if (entry.kind == EntryKind::link) return "a link that leads nowhere";
+  if (entry.kind == EntryKind::other) return "neither a file nor a directory";
+  const std::vector<Entry> inside = files.list(path);
+  if (inside.empty()) return "an empty directory";
+  std::vector<std::string> names;
+  for (std::size_t k = 0; k < std::min<std::size_t>(inside.size(), 3); ++k) {
+    names.push_back(inside[k].name);
+  }
+  return fmt::format("a directory of {} entries ({}{})", inside.size(), fmt::join(names, ", "),
+                     names.size() < inside.size() ? ", ..." : "");
+}
+
+[[noreturn]] void fail_unrecognised(const FileSystem& files, const FileSystem::Path& path,
+                                    const Entry& entry) {
+  throw Error(Errc::not_found,
+              fmt::format("cannot open '{}': it is {}, but no checkpoint of a known format ({})",
+                          path.string(), describe_found(files, path, entry),
+                          fmt::join(format_names(), ", ")),
+              "RM101");
+}
+
+}  // namespace
+
+std::vector<std::string_view> format_names() {
+  std::vector<std::string_view> names;
+  for (const Format& format : formats) names.push_back(format.name);
+  return names;
+}
+
+std::optional<std::string> detect_format(const FileSystem& files, const FileSystem::Path& path) {
+  const Format* format = format_at(files, followed(files, path));
+  if (!format) return std::nullopt;
+  return std::string(format->name);
+}
+
+std::unique_ptr<Reader> open_reader(const FileSystem& files, const FileSystem::Path& path,
+                                    std::string_view from, Findings& findings) {
+  const Format* format = from.empty() ? nullptr : &format_named(from);
+  const FileSystem::Path target = followed(files, path);
+  const auto entry = files.look(target);
+  if (!entry) {
+    throw Error(Errc::not_found,
+                fmt::format("cannot open '{}': there is nothing of that name", path.string()),
+                "RM101");
+  }
+  if (!format) format = format_at(files, target);
+  if (!format) fail_unrecognised(files, target, *entry);
+  return format->open(files, target, findings);
+}
+
+std::unique_ptr<Writer> create_writer(FileSystem& files, const FileSystem::Path& destination,
+                                      Catalog wanted, const SideSource& side,
+                                      const WriterOptions& options) {
+  const Format& format = format_named(wanted.format);
+  return format.create(files, destination, std::move(wanted), side, options);
+}
+
+}  // namespace remesh

@@ -1,0 +1,113 @@
+#include "expression.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "remesh/core/checked.hpp"
+#include "remesh/core/error.hpp"
+
+namespace remesh::detail {
+namespace {
+
+constexpr std::string_view signs = "+-*/";
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// Takes the longest run of letters and digits off the front, and the spaces around it.
+std::string_view take_word(std::string_view& text) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  std::size_t end = 0;
+  while (end < text.size() && (is_letter(text[end]) || is_digit(text[end]))) ++end;
+  const std::string_view word = text.substr(0, end);
+  text.remove_prefix(end);
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  return word;
+}
+
+bool is_product(char sign) { return sign == '*' || sign == '/'; }
+
+}  // namespace
+
+Expression Expression::parse(std::string_view text) {
+  const auto fail = [text] {
+    throw Error(
+        Errc::invalid_argument,
+        fmt::format("'{}' is no size: it must be numbers and names joined by + - * /", text));
+  };
+  Expression expression;
+  expression.text_ = text;
+  for (char sign = '+'; sign != '\0';) {
+    Operand operand{.sign = sign, .number = 0, .name = {}};
+    const std::string_view word = take_word(text);
+    if (word.empty()) fail();
+    if (is_digit(word.front())) {
+      const auto [end, error] =
+          std::from_chars(word.data(), word.data() + word.size(), operand.number);
+      if (error != std::errc() || end != word.data() + word.size()) fail();
+    } else {
+      operand.name = word;
+    }
+    expression.operands_.push_back(std::move(operand));
+    sign = text.empty() ? '\0' : text.front();
+    if (sign == '\0' && text.empty()) break;
+    if (signs.find(sign) == std::string_view::npos) fail();
+    text.remove_prefix(1);
+  }
+  return expression;
+}
+
+std::vector<std::string> Expression::names() const {
+  std::vector<std::string> names;
+  for (const Operand& operand : operands_) {
+    if (!operand.name.empty()) names.push_back(operand.name);
+  }
+  return names;
+}
+
+Index Expression::apply(char sign, Index left, Index right) const {
+  std::optional<Index> result;
+  switch (sign) {
+    case '+':
+      result = checked_add(left, right);
+      break;
+    case '-':
+      result = checked_add(left, -right);
+      break;
+    case '*':
+      result = checked_multiply(left, right);
+      break;
+    default:
+      if (right == 0 || left % right != 0) {
+        throw Error(Errc::invalid_argument,
+                    fmt::format("'{}' is no whole number: {} / {}", text_, left, right));
+      }
+      result = left / right;
+  }
+  if (!result) throw Error(Errc::invalid_argument, fmt::format("'{}' is too large", text_));
+  return *result;
+}
+
+Index Expression::evaluate(const std::function<Index(const std::string& name)>& size_of) const {
+  Index sum = 0;
+  for (std::size_t i = 0; i < operands_.size();) {
+    const char sign = operands_[i].sign;
+    Index product = 1;
+    do {
+      const Operand& operand = operands_[i];
+      const Index value = operand.name.empty() ? operand.number : size_of(operand.name);
+      product = apply(is_product(operand.sign) ? operand.sign : '*', product, value);
+      ++i;
+    } while (i < operands_.size() && is_product(operands_[i].sign));
+    sum = apply(sign, sum, product);
+  }
+  return sum;
+}
+
+}  // namespace remesh::detail

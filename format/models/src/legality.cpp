@@ -1,0 +1,83 @@
+#include "legality.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "remesh/core/error.hpp"
+
+namespace remesh::detail {
+namespace {
+
+// How far from the asked value a legal one is looked for: beyond any real mesh.
+constexpr Index farthest = Index{1} << 16;
+
+bool divides(const Split& split, Index count) {
+  return split.groups % count == 0 || (split.share_groups && count % split.groups == 0);
+}
+
+std::vector<Split> grouped_splits(std::span<const Placement> placements) {
+  std::vector<Split> grouped;
+  for (const Placement& placement : placements) {
+    for (const Split& split : placement.splits) {
+      if (split.groups != 0) grouped.push_back(split);
+    }
+  }
+  return grouped;
+}
+
+// The legal values next to `asked` on either side, for the splits over that one axis.
+std::vector<Index> nearest_legal(std::span<const Split> splits, const std::string& axis,
+                                 Index asked) {
+  const std::vector<std::string> over{axis};
+  const auto legal = [&](Index count) {
+    return std::ranges::all_of(
+        splits, [&](const Split& split) { return split.over != over || divides(split, count); });
+  };
+  std::vector<Index> nearest;
+  for (Index count = asked - 1; count > 0 && asked - count < farthest && nearest.empty(); --count) {
+    if (legal(count)) nearest.push_back(count);
+  }
+  for (Index count = asked + 1; count - asked < farthest; ++count) {
+    if (!legal(count)) continue;
+    nearest.push_back(count);
+    break;
+  }
+  return nearest;
+}
+
+std::string advice(std::span<const Split> splits, const Split& split, Index asked) {
+  if (split.over.size() != 1) return {};
+  const std::string& axis = split.over.front();
+  std::vector<std::string> texts;
+  for (const Index count : nearest_legal(splits, axis, asked)) {
+    texts.push_back(fmt::format("{}={}", axis, count));
+  }
+  if (texts.empty()) return {};
+  return fmt::format("; the nearest legal value{} {}", texts.size() == 1 ? " is" : "s are",
+                     fmt::join(texts, " and "));
+}
+
+}  // namespace
+
+void check_groups(const MapRules& rules, std::span<const Placement> placements, const Mesh& mesh) {
+  const std::vector<Split> splits = grouped_splits(placements);
+  for (const Split& split : splits) {
+    Index count = 1;
+    for (const std::string& axis : split.over) count *= mesh.size(axis);
+    if (divides(split, count)) continue;
+    const std::string why =
+        split.share_groups
+            ? fmt::format("and {} neither divides {} nor is a multiple of it", count, split.groups)
+            : fmt::format("which {} does not divide", count);
+    throw Error(Errc::invalid_argument,
+                fmt::format("cannot place model '{}' on {}={}: it has {} {}, {}{}", rules.name,
+                            fmt::join(split.over, "*"), count, split.groups, split.unit, why,
+                            advice(splits, split, count)));
+  }
+}
+
+}  // namespace remesh::detail

@@ -1,0 +1,88 @@
+#include "placing.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "remesh/core/error.hpp"
+
+namespace remesh::detail {
+namespace {
+
+[[noreturn]] void fail_shape(const TensorDesc& tensor, const std::string& why) {
+  throw Error(Errc::corrupt, fmt::format("cannot place {}: {}", to_string(tensor), why), "RM303");
+}
+
+std::string texts(const std::vector<Expression>& shape) {
+  std::string text;
+  for (const Expression& dim : shape) text += (text.empty() ? "" : ", ") + dim.text();
+  return text;
+}
+
+}  // namespace
+
+std::uint32_t Placing::place(std::uint32_t rule, const TensorDesc& tensor) {
+  const Applied& applied = apply(rule);
+  check_extent(rule, applied, tensor);
+  check_splits(placements_[applied.placement], tensor);
+  return applied.placement;
+}
+
+const Placing::Applied& Placing::apply(std::uint32_t number) {
+  std::optional<Applied>& applied = applied_[number];
+  if (applied) return *applied;
+  const TensorRule& rule = rules_.tensors[number];
+  Placement placement;
+  for (const SplitEntry& entry : rule.splits) placement.splits.push_back(split_of(entry));
+  if (const auto to = values_.pin(rule.stage)) placement.pins.push_back({"pp", *to, {}});
+  applied.emplace();
+  if (rule.shape) applied->extent = Box::whole(values_.shape(*rule.shape));
+  applied->placement = intern(std::move(placement));
+  return *applied;
+}
+
+std::uint32_t Placing::intern(Placement placement) {
+  const auto found = std::ranges::find(placements_, placement);
+  const auto number = static_cast<std::uint32_t>(found - placements_.begin());
+  if (found == placements_.end()) placements_.push_back(std::move(placement));
+  return number;
+}
+
+Split Placing::split_of(const SplitEntry& entry) const {
+  Split split = entry.split;
+  if (!entry.groups) return split;
+  split.groups = values_.evaluate(*entry.groups);
+  if (split.groups < 1) {
+    throw Error(Errc::corrupt,
+                fmt::format("cannot use model '{}': '{}' is {}, but it counts {}", rules_.name,
+                            entry.groups->text(), split.groups, split.unit));
+  }
+  return split;
+}
+
+void Placing::check_extent(std::uint32_t rule, const Applied& applied,
+                           const TensorDesc& tensor) const {
+  if (!applied.extent || *applied.extent == tensor.extent) return;
+  fail_shape(tensor, fmt::format("in model '{}' it is {} ({}); does config.json belong to another "
+                                 "model?",
+                                 rules_.name, to_string(*applied.extent),
+                                 texts(*rules_.tensors[rule].shape)));
+}
+
+void Placing::check_splits(const Placement& placement, const TensorDesc& tensor) const {
+  for (const Split& split : placement.splits) {
+    if (split.dim >= tensor.extent.ndim()) {
+      fail_shape(tensor, fmt::format("model '{}' splits its dim {}, but it has {} dims",
+                                     rules_.name, split.dim, tensor.extent.ndim()));
+    }
+    const Index size = tensor.extent[split.dim].size();
+    if (split.groups != 0 && size % split.groups != 0) {
+      fail_shape(tensor, fmt::format("its dim {} has {} elements, which {} {} do not divide",
+                                     split.dim, size, split.groups, split.unit));
+    }
+  }
+}
+
+}  // namespace remesh::detail

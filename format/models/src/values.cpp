@@ -1,0 +1,74 @@
+#include "values.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "remesh/core/error.hpp"
+
+namespace remesh::detail {
+namespace {
+
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+}  // namespace
+
+Index Values::evaluate(const Expression& expression) const {
+  try {
+    return expression.evaluate([this](const std::string& name) { return size(name); });
+  } catch (const Error& error) {
+    if (error.code() != Errc::invalid_argument) throw;
+    throw Error(Errc::corrupt, fmt::format("cannot use config.json for model '{}': {}", rules_.name,
+                                           error.what()));
+  }
+}
+
+Index Values::size(const std::string& name) const {
+  const SizeRule& rule = *std::ranges::find(rules_.sizes, name, &SizeRule::name);
+  if (rule.number) return *rule.number;
+  if (const auto said = config_.size(rule.key)) return *said;
+  if (rule.fallback) return evaluate(*rule.fallback);
+  fail_missing(rule.key);
+}
+
+void Values::fail_missing(const std::string& key) const {
+  const auto* const found =
+      config_.present() ? "config.json does not say it" : "there is no config.json";
+  throw Error(Errc::incomplete,
+              fmt::format("cannot use model '{}': it needs '{}', but {}", rules_.name, key, found));
+}
+
+bool Values::flag(const std::string& name) const {
+  const FlagRule& rule = *std::ranges::find(rules_.flags, name, &FlagRule::name);
+  const std::string type = config_.text("model_type").value_or("");
+  if (has(rule.always, type)) return true;
+  if (has(rule.never, type)) return false;
+  if (rule.key.empty()) return rule.fallback;
+  return config_.flag(rule.key).value_or(rule.fallback);
+}
+
+bool Values::holds(const Condition& condition) const {
+  if (condition.flag.empty()) return condition.constant;
+  return flag(condition.flag) != condition.negated;
+}
+
+std::optional<PinTo> Values::pin(const StageRule& stage) const {
+  if (stage.flag.empty() || flag(stage.flag)) return stage.pin;
+  return stage.otherwise;
+}
+
+std::vector<Index> Values::shape(const std::vector<Expression>& dims) const {
+  std::vector<Index> shape;
+  for (const Expression& dim : dims) {
+    shape.push_back(evaluate(dim));
+    if (shape.back() < 0) {
+      throw Error(Errc::corrupt, fmt::format("cannot use config.json for model '{}': '{}' is {}",
+                                             rules_.name, dim.text(), shape.back()));
+    }
+  }
+  return shape;
+}
+
+}  // namespace remesh::detail

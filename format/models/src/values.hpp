@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config.hpp"
+#include "rules.hpp"
+
+namespace remesh::detail {
+
+/// A map's sizes and flags for one model. Looked up when asked for, so that a config.json need say
+/// only what its model uses. Refers to both arguments, which must outlive it.
+class Values {
+ public:
+  Values(const MapRules& rules, const Config& config) : rules_(rules), config_(config) {}
+
+  /// Throws Error(incomplete), which names the key, if config.json does not say it, and
+  /// Error(corrupt) if what it says makes no size.
+  Index evaluate(const Expression& expression) const;
+
+  bool holds(const Condition& condition) const;
+  bool flag(const std::string& name) const;
+
+  /// The stage of a tensor in this model.
+  std::optional<PinTo> pin(const StageRule& stage) const;
+
+  std::vector<Index> shape(const std::vector<Expression>& dims) const;
+
+ private:
+  Index size(const std::string& name) const;
+  [[noreturn]] void fail_missing(const std::string& key) const;
+
+  const MapRules& rules_;
+  const Config& config_;
+};
+
+}  // namespace remesh::detail

@@ -1,0 +1,182 @@
+#include "json_tree.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "damage.hpp"
+
+namespace remesh::native {
+namespace {
+
+constexpr std::size_t most_depth = 64;
+constexpr std::int64_t most_values = 16'000'000;
+
+// Builds the tree from the parser's events.
+class TreeBuilder final : public nlohmann::json_sax<Json> {
+ public:
+  explicit TreeBuilder(const JsonStream& stream) : stream_(stream) {}
+
+  Json take() { return std::move(root_); }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override {
+    if (value > static_cast<number_unsigned_t>(INT64_MAX)) {
+      damaged(fmt::format("the number {} has more than 63 bits", value), "RM103");
+    }
+    return add(static_cast<std::int64_t>(value));
+  }
+  bool number_float(number_float_t /*value*/, const string_t& text) override {
+    damaged(fmt::format("the number {} is no integer", text.substr(0, 40)), "RM103");
+  }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t& /*value*/) override { return false; }
+
+  bool start_object(std::size_t /*elements*/) override { return open(Json::object()); }
+  bool key(string_t& name) override {
+    Frame& frame = frames_.back();
+    if (frame.value.contains(name)) {
+      damaged(fmt::format("the key {:?} stands twice in one object", name), "RM608");
+    }
+    frame.key = std::move(name);
+    return true;
+  }
+  bool end_object() override { return close(); }
+  bool start_array(std::size_t /*elements*/) override { return open(Json::array()); }
+  bool end_array() override { return close(); }
+
+  bool parse_error(std::size_t position, const std::string& /*last_token*/,
+                   const Json::exception& error) override {
+    damaged(fmt::format("it is no JSON at byte {}: {}", position, error.what()), "RM103");
+  }
+
+ private:
+  struct Frame {
+    Json value;
+    std::string key;
+    std::int64_t values_before = 0;
+  };
+
+  bool open(Json value) {
+    if (frames_.size() >= most_depth) {
+      damaged(fmt::format("its JSON is nested deeper than {}", most_depth), "RM605");
+    }
+    frames_.push_back({std::move(value), {}, values_});
+    return true;
+  }
+
+  bool close() {
+    Frame frame = std::move(frames_.back());
+    frames_.pop_back();
+    if (frames_.size() == 2 && frames_.front().key == stream_.key &&
+        frames_.back().value.is_array()) {
+      stream_.take(frame.value);
+      values_ = frame.values_before;
+      return true;
+    }
+    return add(std::move(frame.value));
+  }
+
+  bool add(Json value) {
+    if (++values_ > most_values) {
+      damaged(fmt::format("its JSON has more than {} values", most_values), "RM605");
+    }
+    if (frames_.empty()) {
+      root_ = std::move(value);
+    } else if (Frame& frame = frames_.back(); frame.value.is_array()) {
+      frame.value.push_back(std::move(value));
+    } else {
+      frame.value[frame.key] = std::move(value);
+    }
+    return true;
+  }
+
+  const JsonStream& stream_;
+  std::vector<Frame> frames_;
+  Json root_;
+  std::int64_t values_ = 0;
+};
+
+}  // namespace
+
+Json parse_json(std::string_view text, const JsonStream& stream) {
+  TreeBuilder builder(stream);
+  Json::sax_parse(text, &builder);
+  return builder.take();
+}
+
+Members::Members(const Json& value, std::string where,
+                 std::initializer_list<std::string_view> keys)
+    : value_(value), where_(std::move(where)) {
+  if (!value.is_object()) damaged(fmt::format("{} is no object", where_), "RM103");
+  for (const auto& [key, member] : value.items()) {
+    if (std::ranges::find(keys, key) == keys.end()) {
+      damaged(fmt::format("{} has the unknown key {:?}", where_, key), "RM103");
+    }
+  }
+  for (const std::string_view key : keys) at(key);
+}
+
+const Json& Members::at(std::string_view key) const {
+  const auto member = value_.find(key);
+  if (member == value_.end()) damaged(fmt::format("{} lacks the key '{}'", where_, key), "RM103");
+  return *member;
+}
+
+void Members::wrong(std::string_view key, std::string_view expected) const {
+  std::string found = at(key).dump(-1, ' ', /*ensure_ascii=*/true);
+  if (found.size() > 60) found = found.substr(0, 60) + "...";
+  damaged(fmt::format("'{}' of {} is {}, but {} is expected", key, where_, found, expected),
+          "RM103");
+}
+
+const std::string& Members::text(std::string_view key) const {
+  if (!at(key).is_string()) wrong(key, "text");
+  return at(key).get_ref<const std::string&>();
+}
+
+const Json& Members::array(std::string_view key) const {
+  if (!at(key).is_array()) wrong(key, "an array");
+  return at(key);
+}
+
+bool Members::boolean(std::string_view key) const {
+  if (!at(key).is_boolean()) wrong(key, "true or false");
+  return at(key).get<bool>();
+}
+
+std::int64_t Members::integer(std::string_view key, std::int64_t least, std::int64_t most) const {
+  const Json& value = at(key);
+  if (!value.is_number_integer() || value.get<std::int64_t>() < least ||
+      value.get<std::int64_t>() > most) {
+    wrong(key, fmt::format("an integer in [{}, {}]", least, most));
+  }
+  return value.get<std::int64_t>();
+}
+
+std::vector<std::int64_t> Members::integers(std::string_view key, std::int64_t least,
+                                            std::int64_t most) const {
+  std::vector<std::int64_t> values;
+  for (const Json& value : array(key)) {
+    if (!value.is_number_integer() || value.get<std::int64_t>() < least ||
+        value.get<std::int64_t>() > most) {
+      wrong(key, fmt::format("an array of integers in [{}, {}]", least, most));
+    }
+    values.push_back(value.get<std::int64_t>());
+  }
+  return values;
+}
+
+std::vector<std::string> Members::texts(std::string_view key) const {
+  std::vector<std::string> values;
+  for (const Json& value : array(key)) {
+    if (!value.is_string()) wrong(key, "an array of texts");
+    values.push_back(value.get<std::string>());
+  }
+  return values;
+}
+
+}  // namespace remesh::native

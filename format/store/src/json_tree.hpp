@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+/// @file
+/// Strict JSON: what nlohmann-json accepts, less repeated keys, fractions and depth without end.
+
+namespace remesh::native {
+
+using Json = nlohmann::json;
+
+/// Takes the elements of the top-level array `key` as they end, so that they need not be kept.
+struct JsonStream {
+  std::string key;
+  std::function<void(const Json& element)> take;
+};
+
+/// Parses `text`, whole. Throws Error(corrupt): RM103 if it is not JSON or holds a number with a
+/// fraction or beyond 63 bits, RM608 for a repeated key; Error(out_of_memory, RM605) if it is nested
+/// deeper than 64 or has more than 16 million values besides those that `stream` takes.
+Json parse_json(std::string_view text, const JsonStream& stream);
+
+/// The members of a JSON object, asked for by name and kind. Every question that the object cannot
+/// answer is Error(corrupt, RM103), which names `where`.
+class Members {
+ public:
+  /// `keys`: all that there must be, and there must be no others.
+  Members(const Json& value, std::string where, std::initializer_list<std::string_view> keys);
+
+  const Json& at(std::string_view key) const;
+  const std::string& text(std::string_view key) const;
+  const Json& array(std::string_view key) const;
+  bool boolean(std::string_view key) const;
+  /// Throws also if it is not in [least, most].
+  std::int64_t integer(std::string_view key, std::int64_t least, std::int64_t most) const;
+  std::vector<std::int64_t> integers(std::string_view key, std::int64_t least,
+                                     std::int64_t most) const;
+  std::vector<std::string> texts(std::string_view key) const;
+
+  const std::string& where() const noexcept { return where_; }
+
+ private:
+  [[noreturn]] void wrong(std::string_view key, std::string_view expected) const;
+
+  const Json& value_;
+  std::string where_;
+};
+
+}  // namespace remesh::native

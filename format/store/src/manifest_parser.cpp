@@ -1,0 +1,307 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "damage.hpp"
+#include "json_tree.hpp"
+#include "manifest.hpp"
+#include "remesh/store/file_system.hpp"
+
+namespace remesh::native {
+namespace {
+
+constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t most_u32 = std::numeric_limits<std::uint32_t>::max();
+
+Digest parse_digest_of(const Members& members, std::string_view key) {
+  const auto digest = parse_digest(members.text(key));
+  if (!digest) {
+    damaged(fmt::format("'{}' of {} is no digest", key, members.where()), "RM103");
+  }
+  return *digest;
+}
+
+// The tensors of a manifest, column by column.
+struct Tensors {
+  std::vector<TensorDesc> descs;
+  std::vector<Digest> digests;
+  std::vector<Placed> placed;
+
+  void take(const Json& element);
+};
+
+void Tensors::take(const Json& element) {
+  if (descs.size() >= most_tensors) {
+    damaged(fmt::format("it has more than {} tensors", most_tensors), "RM605");
+  }
+  const Members members(element, fmt::format("tensor {}", descs.size()),
+                        {"digest", "dtype", "layer", "name", "placement", "shape"});
+  const auto dtype = parse_dtype(members.text("dtype"));
+  if (!dtype) damaged(fmt::format("the dtype of {} is unknown", members.where()), "RM103");
+  const auto shape = members.integers("shape", 0, most);
+  if (shape.size() > static_cast<std::size_t>(max_ndim)) {
+    damaged(fmt::format("{} has {} dims, but at most {} are allowed", members.where(), shape.size(),
+                        max_ndim),
+            "RM605");
+  }
+  TensorDesc desc{members.text("name"), *dtype, Box::whole(shape)};
+  if (const auto reason = why_not_storable(desc); !reason.empty()) {
+    damaged(fmt::format("{} is impossible: {}", members.where(), reason), "RM103");
+  }
+  descs.push_back(std::move(desc));
+  digests.push_back(parse_digest_of(members, "digest"));
+  placed.push_back({static_cast<std::uint32_t>(members.integer("placement", 0, most_u32)),
+                    static_cast<std::int32_t>(
+                        members.integer("layer", -1, std::numeric_limits<std::int32_t>::max()))});
+}
+
+void check_unique(std::span<const TensorDesc> descs) {
+  std::unordered_set<std::string_view> names;
+  names.reserve(descs.size());
+  for (const TensorDesc& desc : descs) {
+    if (!names.insert(desc.name).second) {
+      damaged(fmt::format("the tensor {:?} stands twice", desc.name), "RM304");
+    }
+  }
+}
+
+Mesh parse_mesh_of(const Json& value) {
+  const Members members(value, "'mesh'", {"axes", "order"});
+  const auto order = members.texts("order");
+  const Json& sizes = members.at("axes");
+  if (!sizes.is_object() || sizes.size() != order.size()) {
+    damaged("'order' of 'mesh' does not list its axes", "RM103");
+  }
+  std::vector<Axis> axes;
+  for (const std::string& name : order) {
+    const auto size = sizes.find(name);
+    if (size == sizes.end() || !size->is_number_integer()) {
+      damaged(fmt::format("the axis {:?} of 'mesh' has no size", name), "RM103");
+    }
+    axes.push_back({name, size->get<std::int64_t>()});
+  }
+  return Mesh(std::move(axes));
+}
+
+template <typename Enum>
+struct Named {
+  std::string_view name;
+  Enum value;
+};
+
+template <typename Enum, std::size_t n>
+Enum parse_name(const Members& members, std::string_view key,
+                const std::array<Named<Enum>, n>& table) {
+  const auto found = std::ranges::find(table, members.text(key), &Named<Enum>::name);
+  if (found == table.end()) {
+    damaged(fmt::format("'{}' of {} is {:?}, which is unknown", key, members.where(),
+                        members.text(key)),
+            "RM103");
+  }
+  return found->value;
+}
+
+Split parse_split(const Json& value) {
+  static constexpr std::array rules{Named<SplitRule>{"balanced", SplitRule::balanced},
+                                    Named<SplitRule>{"chunk", SplitRule::chunk},
+                                    Named<SplitRule>{"sizes", SplitRule::sizes}};
+  const Members members(value, "a split",
+                        {"dim", "groups", "over", "rule", "share_groups", "sizes", "unit"});
+  return {.dim = static_cast<int>(members.integer("dim", 0, max_ndim - 1)),
+          .over = members.texts("over"),
+          .rule = parse_name(members, "rule", rules),
+          .sizes = members.integers("sizes", 0, most),
+          .groups = members.integer("groups", 0, most),
+          .share_groups = members.boolean("share_groups"),
+          .unit = members.text("unit")};
+}
+
+Pin parse_pin(const Json& value) {
+  static constexpr std::array targets{
+      Named<PinTo>{"coordinates", PinTo::coordinates}, Named<PinTo>{"layer", PinTo::layer},
+      Named<PinTo>{"first", PinTo::first}, Named<PinTo>{"last", PinTo::last},
+      Named<PinTo>{"ends", PinTo::ends}};
+  const Members members(value, "a pin", {"axis", "coordinates", "to"});
+  Pin pin{.axis = members.text("axis"),
+          .to = parse_name(members, "to", targets),
+          .coordinates = members.integers("coordinates", 0, most)};
+  if (!std::ranges::is_sorted(pin.coordinates)) {
+    damaged("the coordinates of a pin are not in order", "RM103");
+  }
+  return pin;
+}
+
+Stages parse_stages(const Members& members) {
+  Stages stages{members.integers("stages", 0, std::numeric_limits<std::int32_t>::max())};
+  Index left = std::numeric_limits<std::int32_t>::max();
+  for (const Index layers : stages.layers) {
+    left -= layers;
+    if (left < 0) damaged("its stages have too many layers", "RM605");
+  }
+  return stages;
+}
+
+Layout parse_layout(const Json& value, Mesh mesh, std::vector<Placed> placed) {
+  const Members members(value, "'layout'", {"placements", "stages"});
+  std::vector<Placement> placements;
+  for (const Json& each : members.array("placements")) {
+    const Members placement(each, "a placement", {"pins", "splits"});
+    placements.emplace_back();
+    for (const Json& split : placement.array("splits")) {
+      placements.back().splits.push_back(parse_split(split));
+    }
+    for (const Json& pin : placement.array("pins")) {
+      placements.back().pins.push_back(parse_pin(pin));
+    }
+  }
+  return Layout(std::move(mesh), std::move(placements), std::move(placed), parse_stages(members));
+}
+
+std::vector<SideFile> parse_side(const Json& list) {
+  std::vector<SideFile> side;
+  for (const Json& value : list) {
+    const Members members(value, "a side file", {"digest", "name", "size"});
+    check_component(members.text("name"), manifest_name);
+    if (!side.empty() && side.back().name >= members.text("name")) {
+      damaged("its side files are not in order", "RM103");
+    }
+    side.push_back(
+        {members.text("name"), members.integer("size", 0, most), parse_digest_of(members, "digest")});
+  }
+  return side;
+}
+
+Packaging::File parse_packaged_file(const Json& value) {
+  const Members members(value, "a packaged file", {"metadata", "name", "verbatim_header"});
+  check_component(members.text("name"), manifest_name);
+  Packaging::File file;
+  file.name = members.text("name");
+  file.verbatim_header = members.text("verbatim_header");
+  for (const Json& pair : members.array("metadata")) {
+    if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string() || !pair[1].is_string()) {
+      damaged("the metadata of a packaged file is not pairs of texts", "RM103");
+    }
+    file.metadata.emplace_back(pair[0].get<std::string>(), pair[1].get<std::string>());
+  }
+  return file;
+}
+
+Packaging parse_packaging(const Json& value, std::size_t num_tensors) {
+  Packaging packaging;
+  if (value.is_null()) return packaging;
+  const Members members(value, "'packaging'", {"file_of", "files", "index_text"});
+  for (const Json& file : members.array("files")) {
+    packaging.files.push_back(parse_packaged_file(file));
+  }
+  const auto last = static_cast<std::int64_t>(packaging.files.size()) - 1;
+  for (const std::int64_t file : members.integers("file_of", 0, last)) {
+    packaging.file_of.push_back(static_cast<std::uint32_t>(file));
+  }
+  packaging.index_text = members.text("index_text");
+  if (packaging.files.empty() || packaging.file_of.size() != num_tensors) {
+    damaged(fmt::format("'packaging' places {} tensors, but there are {}", packaging.file_of.size(),
+                        num_tensors),
+            "RM103");
+  }
+  return packaging;
+}
+
+// "shard-RRRRR-of-NNNNN.h5" with this mesh's number of ranks; the name decides the rank.
+Rank parse_shard_name(const std::string& name, Index ranks) {
+  Rank rank = 0;
+  for (std::size_t at = 6; at < name.size() && name[at] >= '0' && name[at] <= '9'; ++at) {
+    rank = std::min<Rank>(10 * rank + (name[at] - '0'), ranks);
+  }
+  if (rank >= ranks || name != shard_name(rank, ranks)) {
+    damaged(fmt::format("it lists the file {:?}, which is no shard of {} ranks", name, ranks),
+            "RM204");
+  }
+  return rank;
+}
+
+std::vector<ShardEntry> parse_shards(const Json& list, Index ranks) {
+  std::vector<ShardEntry> shards;
+  for (const Json& value : list) {
+    const Members members(value, "a file", {"header", "name", "size"});
+    const Rank rank = parse_shard_name(members.text("name"), ranks);
+    if (!shards.empty() && shards.back().rank >= rank) {
+      damaged("its files are not in order", "RM103");
+    }
+    shards.push_back(
+        {rank, members.integer("size", header_bytes, most), parse_digest_of(members, "header")});
+  }
+  return shards;
+}
+
+void check_version(const Json& root) {
+  if (!root.is_object() || root.value("format", Json()) != "remesh") {
+    damaged("it does not say that its format is 'remesh'", "RM103");
+  }
+  const Json version = root.value("format_version", Json());
+  if (version != format_version) {
+    damaged(fmt::format("it has format version {}, but this remesh reads version {} alone",
+                        version.dump().substr(0, 40), format_version),
+            version.is_number_integer() ? "RM102" : "RM103");
+  }
+}
+
+// The rules of another version are not known: its tensors must not be judged by ours.
+void refuse_other_version(std::string_view text) {
+  check_version(parse_json(text, {"tensors", [](const Json&) {}}));
+}
+
+Manifest parse_version_0(std::string_view text) {
+  Tensors tensors;
+  const Json root =
+      parse_json(text, {"tensors", [&](const Json& element) { tensors.take(element); }});
+  check_version(root);
+  const Members members(root, "it", {"files", "format", "format_version", "layout", "mesh",
+                                     "packaging", "run_id", "save_id", "side", "tensors"});
+  if (!members.array("tensors").empty()) damaged("'tensors' has other than objects", "RM103");
+  check_unique(tensors.descs);
+
+  Manifest manifest;
+  Catalog& catalog = manifest.catalog;
+  catalog.format = "remesh";
+  catalog.tensors = std::move(tensors.descs);
+  catalog.digests = std::move(tensors.digests);
+  catalog.layout = parse_layout(members.at("layout"), parse_mesh_of(members.at("mesh")),
+                                std::move(tensors.placed));
+  catalog.side = parse_side(members.array("side"));
+  catalog.packaging = parse_packaging(members.at("packaging"), catalog.tensors.size());
+  catalog.run_id = members.text("run_id");
+  catalog.save_id = members.text("save_id");
+  manifest.shards = parse_shards(members.array("files"), catalog.layout.mesh().num_ranks());
+  return manifest;
+}
+
+void check_save_id(const Catalog& catalog) {
+  const std::string expected = save_id_of(catalog);
+  if (catalog.save_id != expected) {
+    damaged(fmt::format("its save id is {:?}, but its content makes it {}",
+                        catalog.save_id.substr(0, 40), expected),
+            "RM103");
+  }
+}
+
+}  // namespace
+
+Manifest parse_manifest(std::string_view text) {
+  try {
+    Manifest manifest = parse_version_0(text);
+    check_save_id(manifest.catalog);
+    return manifest;
+  } catch (const Error& error) {
+    if (error.id() != "RM102") refuse_other_version(text);
+    // What Mesh and Layout refuse has no id of its own.
+    if (error.id().empty()) damaged(error.what(), "RM103");
+    throw;
+  }
+}
+
+}  // namespace remesh::native

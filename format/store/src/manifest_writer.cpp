@@ -1,0 +1,200 @@
+#include <sodium.h>
+
+#include <array>
+#include <cassert>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "json_tree.hpp"
+#include "manifest.hpp"
+#include "remesh/core/error.hpp"
+
+namespace remesh::native {
+namespace {
+
+using Sink = std::function<void(std::string_view)>;
+
+std::string dump(const Json& value) {
+  try {
+    return value.dump();
+  } catch (const Json::type_error& error) {
+    throw Error(Errc::unsupported,
+                fmt::format("cannot write the manifest: some text is not UTF-8: {}", error.what()));
+  }
+}
+
+std::string_view name_of(SplitRule rule) {
+  switch (rule) {
+    case SplitRule::balanced:
+      return "balanced";
+    case SplitRule::chunk:
+      return "chunk";
+    case SplitRule::sizes:
+      return "sizes";
+  }
+  return "balanced";
+}
+
+std::string_view name_of(PinTo to) {
+  switch (to) {
+    case PinTo::coordinates:
+      return "coordinates";
+    case PinTo::layer:
+      return "layer";
+    case PinTo::first:
+      return "first";
+    case PinTo::last:
+      return "last";
+    case PinTo::ends:
+      return "ends";
+  }
+  return "coordinates";
+}
+
+Json json_of(const Placement& placement) {
+  Json splits = Json::array();
+  for (const Split& split : placement.splits) {
+    splits.push_back({{"dim", split.dim},
+                      {"groups", split.groups},
+                      {"over", split.over},
+                      {"rule", name_of(split.rule)},
+                      {"share_groups", split.share_groups},
+                      {"sizes", split.sizes},
+                      {"unit", split.unit}});
+  }
+  Json pins = Json::array();
+  for (const Pin& pin : placement.pins) {
+    pins.push_back({{"axis", pin.axis}, {"coordinates", pin.coordinates}, {"to", name_of(pin.to)}});
+  }
+  return {{"pins", std::move(pins)}, {"splits", std::move(splits)}};
+}
+
+Json json_of(const Layout& layout) {
+  Json placements = Json::array();
+  for (const Placement& placement : layout.placements()) placements.push_back(json_of(placement));
+  return {{"placements", std::move(placements)}, {"stages", layout.stages().layers}};
+}
+
+Json json_of(const Mesh& mesh) {
+  Json sizes = Json::object();
+  Json order = Json::array();
+  for (const Axis& axis : mesh.axes()) {
+    sizes[axis.name] = axis.size;
+    order.push_back(axis.name);
+  }
+  return {{"axes", std::move(sizes)}, {"order", std::move(order)}};
+}
+
+Json json_of(const Packaging& packaging) {
+  if (packaging.empty()) return nullptr;
+  Json files = Json::array();
+  for (const Packaging::File& file : packaging.files) {
+    Json metadata = Json::array();
+    for (const auto& [key, value] : file.metadata) metadata.push_back(Json::array({key, value}));
+    files.push_back({{"metadata", std::move(metadata)},
+                     {"name", file.name},
+                     {"verbatim_header", file.verbatim_header}});
+  }
+  return {{"file_of", packaging.file_of},
+          {"files", std::move(files)},
+          {"index_text", packaging.index_text}};
+}
+
+Json json_of(std::span<const SideFile> side) {
+  Json list = Json::array();
+  for (const SideFile& file : side) {
+    list.push_back(
+        {{"digest", to_string(file.digest)}, {"name", file.name}, {"size", file.size_bytes}});
+  }
+  return list;
+}
+
+Json json_of(std::span<const ShardEntry> shards, Index ranks) {
+  Json list = Json::array();
+  for (const ShardEntry& shard : shards) {
+    list.push_back({{"header", to_string(shard.header)},
+                    {"name", shard_name(shard.rank, ranks)},
+                    {"size", shard.size_bytes}});
+  }
+  return list;
+}
+
+// Many times faster than by way of a Json value, and tensors are many.
+std::string tensor_text(const TensorDesc& desc, Digest digest, const Placed& placed) {
+  std::string shape;
+  for (int dim = 0; dim < desc.extent.ndim(); ++dim) {
+    shape += fmt::format("{}{}", dim == 0 ? "" : ",", desc.extent[dim].end);
+  }
+  return fmt::format(
+      R"({{"digest":"{}","dtype":"{}","layer":{},"name":{},"placement":{},"shape":[{}]}})",
+      to_string(digest), to_string(desc.dtype), placed.layer, dump(desc.name), placed.placement,
+      shape);
+}
+
+void write_tensors(const Catalog& catalog, const Sink& sink) {
+  assert(catalog.digests.size() == catalog.tensors.size());
+  assert(catalog.layout.placed().size() == catalog.tensors.size());
+  sink("[");
+  for (std::size_t at = 0; at < catalog.tensors.size(); ++at) {
+    if (at > 0) sink(",");
+    sink(tensor_text(catalog.tensors[at], catalog.digests[at], catalog.layout.placed()[at]));
+  }
+  sink("]");
+}
+
+}  // namespace
+
+void write_identity(const Catalog& catalog, const Sink& sink) {
+  sink(fmt::format(R"({{"layout":{},"mesh":{},"run_id":{},"side":{},"tensors":)",
+                   dump(json_of(catalog.layout)), dump(json_of(catalog.layout.mesh())),
+                   dump(catalog.run_id), dump(json_of(std::span(catalog.side)))));
+  write_tensors(catalog, sink);
+  sink("}");
+}
+
+std::string to_json(const Manifest& manifest) {
+  const Catalog& catalog = manifest.catalog;
+  std::string text = fmt::format(
+      R"({{"files":{},"format":"remesh","format_version":{},"layout":{},"mesh":{},"packaging":{},)",
+      dump(json_of(std::span(manifest.shards), catalog.layout.mesh().num_ranks())), format_version,
+      dump(json_of(catalog.layout)), dump(json_of(catalog.layout.mesh())),
+      dump(json_of(catalog.packaging)));
+  text += fmt::format(R"("run_id":{},"save_id":{},"side":{},"tensors":)", dump(catalog.run_id),
+                      dump(catalog.save_id), dump(json_of(std::span(catalog.side))));
+  write_tensors(catalog, [&](std::string_view part) { text += part; });
+  text += "}";
+  return text;
+}
+
+std::string commit_line(std::string_view manifest) {
+  return fmt::format("{} {}\n", to_string(digest_of(std::as_bytes(std::span(manifest)))),
+                     manifest.size());
+}
+
+std::string save_id_of(const Catalog& catalog) {
+  crypto_generichash_state state;
+  crypto_generichash_init(&state, nullptr, 0, sizeof(SaveId));
+  write_identity(catalog, [&](std::string_view part) {
+    crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(part.data()),
+                              part.size());
+  });
+  std::array<unsigned char, sizeof(SaveId)> hash{};
+  crypto_generichash_final(&state, hash.data(), hash.size());
+  std::string text;
+  for (const unsigned char byte : hash) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+SaveId parse_save_id(std::string_view text) {
+  const auto digit = [&](std::size_t at) {
+    return static_cast<unsigned>(text[at] <= '9' ? text[at] - '0' : text[at] - 'a' + 10);
+  };
+  SaveId id{};
+  for (std::size_t at = 0; at < id.size(); ++at) {
+    id[at] = static_cast<std::byte>(digit(2 * at) << 4 | digit(2 * at + 1));
+  }
+  return id;
+}
+
+}  // namespace remesh::native

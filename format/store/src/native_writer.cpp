@@ -1,0 +1,257 @@
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "extent_map_builder.hpp"
+#include "manifest.hpp"
+#include "open_files.hpp"
+#include "remesh/core/budget.hpp"
+#include "remesh/core/error.hpp"
+#include "remesh/store/native_store.hpp"
+#include "remesh/store/staging.hpp"
+#include "shard_reader.hpp"
+#include "shard_writer.hpp"
+#include "storage_plan.hpp"
+
+namespace remesh {
+namespace {
+
+using native::ShardDraft;
+using Path = FileSystem::Path;
+
+// Brings a catalog into the form that the manifest needs, and refuses what it cannot hold.
+Catalog prepared(Catalog catalog) {
+  catalog.format = "remesh";
+  catalog.digests.clear();
+  catalog.save_id.clear();
+  if (catalog.layout.placed().empty()) {
+    catalog.layout = Layout::replicated(catalog.layout.mesh(), catalog.tensors.size());
+  }
+  std::ranges::sort(catalog.side, {}, &SideFile::name);
+  return catalog;
+}
+
+[[noreturn]] void refuse(const TensorDesc& desc, const std::string& why) {
+  throw Error(Errc::unsupported, fmt::format("cannot store {}: {}", to_string(desc), why));
+}
+
+void check_storable(const Catalog& catalog) {
+  if (catalog.tensors.size() > native::most_tensors ||
+      catalog.layout.placed().size() != catalog.tensors.size()) {
+    throw Error(Errc::unsupported,
+                fmt::format("cannot store {} tensors, of which {} are placed: at most {} can be",
+                            catalog.tensors.size(), catalog.layout.placed().size(),
+                            native::most_tensors));
+  }
+  std::unordered_set<std::string_view> names;
+  for (const TensorDesc& desc : catalog.tensors) {
+    if (const auto why = native::why_not_storable(desc); !why.empty()) refuse(desc, why);
+    if (!names.insert(desc.name).second) refuse(desc, "another tensor has the same name");
+  }
+  for (const SideFile& side : catalog.side) check_component(side.name, "the catalog");
+}
+
+void check_space(const FileSystem& files, const Path& directory, const Catalog& catalog,
+                 std::span<const ShardDraft> drafts) {
+  std::int64_t needed = 0;
+  for (const ShardDraft& draft : drafts) needed += native::estimated_bytes(draft);
+  for (const SideFile& side : catalog.side) needed += side.size_bytes;
+  const std::int64_t free = files.free_bytes(directory);
+  if (needed <= free) return;
+  throw Error(Errc::io,
+              fmt::format("cannot write to '{}': it needs {} ({} bytes), but the file system has {} "
+                          "free ({} bytes)",
+                          directory.string(), format_bytes(needed), needed, format_bytes(free),
+                          free),
+              "RM702");
+}
+
+class NativeWriter final : public Writer {
+ public:
+  NativeWriter(FileSystem& files, const Path& destination, Catalog wanted, SideSource side,
+               const WriterOptions& options)
+      : files_(files),
+        catalog_(std::move(wanted)),
+        side_(std::move(side)),
+        drafts_(native::plan_storage(catalog_, options.copies)),
+        staging_(files, destination, options.job_id, options.discard_leftovers),
+        open_(files, paths()) {
+    check_space(files_, staging_.directory(), catalog_, drafts_);
+    for (ShardDraft& draft : drafts_) native::create_shard(files_, path_of(draft), draft);
+    extents_ = assemble([](const ShardDraft& draft) { return draft; });
+  }
+
+  const Catalog& catalog() const noexcept override { return catalog_; }
+  const ExtentMap& extents() const noexcept override { return extents_; }
+
+  ExtentMap extents_on_medium() const override {
+    return assemble([this](const ShardDraft& draft) { return read_back(draft); });
+  }
+
+  void write(std::size_t tensor, const Box& box, std::span<const std::byte> from,
+             const Tap& tap) override {
+    for (const StoredAt& at : places_of(extents_, tensor, catalog_.tensors[tensor], box)) {
+      open_.get(at.file)->write_at(at.offset_bytes, from);
+      if (tap) tap(at.file, at.offset_bytes, from);
+    }
+  }
+
+  void seal(std::span<const Digest> digests, std::span<const Digest> block_crcs) override;
+
+  std::unique_ptr<Reader> reopen() const override {
+    StrictFindings findings;
+    return open_native(files_, staging_.directory(), findings);
+  }
+
+  bool publish() override {
+    if (catalog_.save_id.empty()) {
+      throw Error(Errc::internal, "a checkpoint was published before it was sealed; this is a bug "
+                                  "in remesh");
+    }
+    return staging_.publish();
+  }
+
+ private:
+  std::string name_of(const ShardDraft& draft) const {
+    return native::shard_name(draft.header.rank, draft.header.ranks);
+  }
+  Path path_of(const ShardDraft& draft) const { return staging_.directory() / name_of(draft); }
+
+  std::vector<Path> paths() const {
+    std::vector<Path> paths;
+    for (const ShardDraft& draft : drafts_) paths.push_back(path_of(draft));
+    return paths;
+  }
+
+  ShardDraft read_back(const ShardDraft& draft) const;
+
+  // The extent map of the shards, each as `look` sees it.
+  template <typename Look>
+  ExtentMap assemble(Look look) const {
+    native::ExtentMapBuilder map;
+    for (const ShardDraft& draft : drafts_) {
+      const ShardDraft seen = look(draft);
+      map.add_shard(map.add_file(name_of(draft), draft.header.file_bytes), seen.header, seen.index);
+    }
+    for (const SideFile& side : catalog_.side) {
+      map.add_file(fmt::format("{}/{}", native::side_directory, side.name), side.size_bytes);
+    }
+    return map.take();
+  }
+
+  void take_digests(std::span<const Digest> digests, std::span<const Digest> block_crcs);
+  std::vector<native::ShardEntry> seal_shards(std::span<const Digest> block_crcs);
+  void write_side_files();
+  void write_file(const Path& path, std::span<const std::byte> bytes);
+  void write_manifest(std::vector<native::ShardEntry> shards);
+
+  FileSystem& files_;
+  Catalog catalog_;
+  SideSource side_;
+  std::vector<ShardDraft> drafts_;
+  Staging staging_;
+  native::OpenFiles open_;
+  ExtentMap extents_;
+};
+
+ShardDraft NativeWriter::read_back(const ShardDraft& draft) const {
+  const Path path = path_of(draft);
+  StrictFindings findings;
+  const std::unique_ptr<File> file = files_.open(path);
+  const auto read = native::read_header(*file, path, name_of(draft), findings);
+  auto index = native::read_index(*file, read->header, path, name_of(draft), findings);
+  return {read->header, std::move(*index)};
+}
+
+void NativeWriter::take_digests(std::span<const Digest> digests,
+                                std::span<const Digest> block_crcs) {
+  std::size_t blocks = 0;
+  for (const ShardDraft& draft : drafts_) blocks += draft.index.block_crcs.size();
+  if (digests.size() != catalog_.tensors.size() || block_crcs.size() != blocks) {
+    throw Error(Errc::internal,
+                fmt::format("a checkpoint of {} tensors and {} blocks was sealed with {} and {} "
+                            "digests; this is a bug in remesh",
+                            catalog_.tensors.size(), blocks, digests.size(), block_crcs.size()));
+  }
+  catalog_.digests.assign(digests.begin(), digests.end());
+  catalog_.save_id = native::save_id_of(catalog_);
+}
+
+// A shard calls itself sealed only once its payload is on the medium.
+void NativeWriter::seal(std::span<const Digest> digests, std::span<const Digest> block_crcs) {
+  take_digests(digests, block_crcs);
+  for (std::uint32_t file = 0; file < open_.size(); ++file) open_.get(file)->sync();
+  auto shards = seal_shards(block_crcs);
+  write_side_files();
+  write_manifest(std::move(shards));
+}
+
+std::vector<native::ShardEntry> NativeWriter::seal_shards(std::span<const Digest> block_crcs) {
+  const native::SaveId id = native::parse_save_id(catalog_.save_id);
+  std::vector<native::ShardEntry> shards;
+  for (std::uint32_t number = 0; number < drafts_.size(); ++number) {
+    ShardDraft& draft = drafts_[number];
+    const std::size_t blocks = draft.index.block_crcs.size();
+    const std::shared_ptr<File> file = open_.get(number);
+    const Digest header = native::seal_shard(*file, draft, block_crcs.first(blocks), id);
+    file->sync();
+    shards.push_back({draft.header.rank, draft.header.file_bytes, header});
+    block_crcs = block_crcs.subspan(blocks);
+  }
+  return shards;
+}
+
+void NativeWriter::write_file(const Path& path, std::span<const std::byte> bytes) {
+  const std::unique_ptr<File> file = files_.create(path);
+  file->write_at(0, bytes);
+  file->sync();
+}
+
+void NativeWriter::write_side_files() {
+  if (catalog_.side.empty()) return;
+  const Path directory = staging_.directory() / native::side_directory;
+  files_.create_directory(directory);
+  for (const SideFile& side : catalog_.side) {
+    const std::vector<std::byte> bytes = side_(side);
+    if (static_cast<std::int64_t>(bytes.size()) != side.size_bytes ||
+        digest_of(bytes) != side.digest) {
+      throw Error(Errc::corrupt,
+                  fmt::format("cannot copy the side file '{}': its {} bytes hash to {}, but {} "
+                              "bytes with {} are expected; it changed while it was read",
+                              side.name, bytes.size(), to_string(digest_of(bytes)),
+                              side.size_bytes, to_string(side.digest)),
+                  "RM207");
+    }
+    write_file(directory / side.name, bytes);
+  }
+  files_.sync_directory(directory);
+}
+
+void NativeWriter::write_manifest(std::vector<native::ShardEntry> shards) {
+  const std::string text = native::to_json({catalog_, std::move(shards)});
+  if (static_cast<std::int64_t>(text.size()) > native::most_manifest_bytes) {
+    throw Error(Errc::unsupported,
+                fmt::format("cannot write a manifest of {} bytes: at most {} can be read",
+                            text.size(), native::most_manifest_bytes));
+  }
+  write_file(staging_.directory() / native::manifest_name, std::as_bytes(std::span(text)));
+  const std::string commit = native::commit_line(text);
+  write_file(staging_.directory() / native::commit_name, std::as_bytes(std::span(commit)));
+}
+
+}  // namespace
+
+std::unique_ptr<Writer> create_native(FileSystem& files, const FileSystem::Path& destination,
+                                      Catalog wanted, const SideSource& side,
+                                      const WriterOptions& options) {
+  Catalog catalog = prepared(std::move(wanted));
+  check_storable(catalog);
+  return std::make_unique<NativeWriter>(files, destination, std::move(catalog), side, options);
+}
+
+}  // namespace remesh

@@ -1,0 +1,127 @@
+#include "placement_check.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "manifest.hpp"
+#include "remesh/core/checked.hpp"
+#include "remesh/schema/runs.hpp"
+
+namespace remesh::native {
+namespace {
+
+// Cutting holes out costs boxes times holes; a tensor in more boxes than this is reported whole.
+constexpr std::size_t most_boxes_to_cut = 4096;
+constexpr std::size_t most_holes_to_report = 16;
+
+void cut(std::vector<Box>& holes, const Box& stored) {
+  std::vector<Box> left;
+  for (const Box& hole : holes) {
+    if (const auto found = intersect(hole, stored)) {
+      std::ranges::copy(subtract(hole, *found), std::back_inserter(left));
+    } else {
+      left.push_back(hole);
+    }
+  }
+  holes = std::move(left);
+}
+
+class TensorCheck {
+ public:
+  TensorCheck(const Catalog& catalog, const ExtentMap& extents, std::span<const Rank> unread_ranks,
+              const Complaints& complaints)
+      : catalog_(catalog), extents_(extents), unread_(unread_ranks), complaints_(complaints) {}
+
+  void check(std::size_t tensor) {
+    const TensorDesc& desc = catalog_.tensors[tensor];
+    const Extent* previous = nullptr;
+    Index stored = 0;
+    for (const std::uint32_t number : extents_.of(tensor)) {
+      const Extent& extent = extents_.extents()[number];
+      check_box(desc, extent);
+      if (previous != nullptr && previous->copy == extent.copy && previous->box == extent.box) {
+        complain("RM304", desc, extent.box,
+                 fmt::format("ranks {} and {} both store it as copy {}", previous->rank,
+                             extent.rank, extent.copy));
+      }
+      if (extent.copy == 0) {
+        stored = checked_add(stored, extent.box.num_elements()).value_or(-1);
+      }
+      previous = &extent;
+    }
+    if (previous == nullptr || stored != desc.extent.num_elements()) report_holes(tensor, desc);
+  }
+
+ private:
+  // The box that the layout gives to a rank; all of it where there are no elements to divide.
+  std::optional<Box> expected(std::size_t tensor, const TensorDesc& desc, Rank rank) const {
+    const auto box = catalog_.layout.box(tensor, desc, rank);
+    return box && desc.extent.empty() ? desc.extent : box;
+  }
+
+  void check_box(const TensorDesc& desc, const Extent& extent) const {
+    const auto wanted = expected(extent.tensor, desc, extent.rank);
+    if (!wanted || *wanted != extent.box || (extent.box.empty() && !desc.extent.empty())) {
+      complain("RM304", desc, extent.box,
+               fmt::format("rank {} stores it, but the layout gives {} to that rank", extent.rank,
+                           wanted ? to_string(*wanted) : "nothing"));
+    }
+    byte_view(desc, extent.box);  // throws if a border falls within a byte
+  }
+
+  void report_holes(std::size_t tensor, const TensorDesc& desc) const {
+    const auto numbers = extents_.of(tensor);
+    std::vector<Box> holes{desc.extent};
+    if (numbers.size() <= most_boxes_to_cut) {
+      for (const std::uint32_t number : numbers) {
+        const Extent& extent = extents_.extents()[number];
+        if (extent.copy == 0) cut(holes, extent.box);
+      }
+    }
+    for (const Rank rank : unread_) {
+      const auto elsewhere = expected(tensor, desc, rank);
+      if (elsewhere && desc.extent.empty()) return;
+      if (elsewhere) cut(holes, *elsewhere);
+    }
+    if (holes.size() > most_holes_to_report) holes.resize(most_holes_to_report);
+    for (const Box& hole : holes) complain("RM301", desc, hole, "no shard stores it as copy 0");
+  }
+
+  void complain(const char* id, const TensorDesc& desc, const Box& box,
+                const std::string& why) const {
+    Finding finding;
+    finding.id = id;
+    finding.message = fmt::format("cannot use '{}': of {}, {}: {}", complaints_.root().string(),
+                                  to_string(desc), to_string(box), why);
+    finding.tensor = desc.name;
+    finding.box = box;
+    complaints_.add(std::move(finding));
+  }
+
+  const Catalog& catalog_;
+  const ExtentMap& extents_;
+  std::span<const Rank> unread_;
+  const Complaints& complaints_;
+};
+
+}  // namespace
+
+void check_placement(const Catalog& catalog, const ExtentMap& extents,
+                     std::span<const Rank> unread_ranks, const Complaints& complaints) {
+  TensorCheck tensors(catalog, extents, unread_ranks, complaints);
+  for (std::size_t tensor = 0; tensor < catalog.tensors.size(); ++tensor) {
+    try {
+      tensors.check(tensor);
+    } catch (const Error& error) {
+      if (!error.id().empty()) throw;  // a finding, on its way to the caller
+      complaints.add("RM303", std::string(manifest_name), error.what());
+    }
+  }
+}
+
+}  // namespace remesh::native

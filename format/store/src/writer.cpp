@@ -1,0 +1,36 @@
+#include "remesh/store/writer.hpp"
+
+#include <fmt/format.h>
+
+#include "remesh/core/error.hpp"
+#include "remesh/schema/runs.hpp"
+
+namespace remesh {
+namespace {
+
+[[noreturn]] void fail_misplaced(const TensorDesc& desc, const Box& box, const char* found) {
+  throw Error(Errc::internal, fmt::format("cannot write {} of {}: {}; this is a bug in remesh",
+                                          to_string(box), to_string(desc), found));
+}
+
+}  // namespace
+
+std::vector<StoredAt> places_of(const ExtentMap& extents, std::size_t tensor,
+                                const TensorDesc& desc, const Box& box) {
+  if (box.empty()) return {};
+  const ByteView view = byte_view(desc, box);
+
+  std::vector<StoredAt> places;
+  for (const std::uint32_t number : extents.of(tensor)) {
+    const Extent& extent = extents.extents()[number];
+    if (!contains(extent.box, box)) continue;
+    const Box whole = byte_view(desc, extent.box).box;
+    const auto offset = contiguous_in(whole, view.box, view.element_bytes);
+    if (!offset) fail_misplaced(desc, box, "its elements do not lie together in their piece");
+    places.push_back({extent.file, extent.offset_bytes + *offset});
+  }
+  if (places.empty()) fail_misplaced(desc, box, "no piece contains it");
+  return places;
+}
+
+}  // namespace remesh
