@@ -1,6 +1,7 @@
 #include "judge.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <tuple>
@@ -11,6 +12,7 @@
 #include "remesh/core/error.hpp"
 #include "remesh/store/sweep.hpp"
 #include "remesh/store/tally.hpp"
+#include "tolerant_reader.hpp"
 
 namespace remesh::detail {
 namespace {
@@ -235,10 +237,38 @@ void Judge::check_sample() {
   }
 }
 
-std::set<std::string> named_tensors(const std::vector<Finding>& findings) {
+std::set<std::string> each(std::string Finding::*what, const std::vector<Finding>& findings) {
   std::set<std::string> names;
-  for (const Finding& finding : findings) names.insert(finding.tensor);
+  for (const Finding& finding : findings) names.insert(finding.*what);
   return names;
+}
+
+// Opens a checkpoint; what its opener refuses outright is a finding as well, unless there is
+// nothing to judge.
+std::unique_ptr<Reader> open_for_judging(const Opener& open, Findings& findings) {
+  try {
+    return open(findings);
+  } catch (const Error& error) {
+    if (error.id().empty() || error.code() == Errc::not_found || error.code() == Errc::io) throw;
+    Finding finding;
+    finding.id = error.id();
+    finding.message = error.what();
+    findings.add(std::move(finding));
+    return nullptr;
+  }
+}
+
+void look_at_bytes(const JudgeContext& context, Level level, bool want_digests, Judged& judged) {
+  CollectedFindings collected;
+  const TolerantReader reader(*judged.reader, each(&Finding::file, judged.report.findings),
+                              collected);
+  Judge judging(context, reader, judged);
+  if (level == Level::full || want_digests) {
+    judging.check_all();
+  } else if (level == Level::quick) {
+    judging.check_sample();
+  }
+  std::ranges::move(collected.all, std::back_inserter(judged.report.findings));
 }
 
 }  // namespace
@@ -255,28 +285,15 @@ Judged judge(const JudgeContext& context, const Opener& open, Level level, bool 
   Judged judged;
   judged.report.level = level;
   CollectedFindings collected;
-  try {
-    judged.reader = open(collected);
-  } catch (const Error& error) {
-    if (error.id().empty() || error.code() == Errc::not_found) throw;
-    Finding finding;
-    finding.id = error.id();
-    finding.message = error.what();
-    collected.add(std::move(finding));
-  }
+  judged.reader = open_for_judging(open, collected);
   if (judged.reader) {
-    check_coverage(*judged.reader, named_tensors(collected.all), collected);
+    check_coverage(*judged.reader, each(&Finding::tensor, collected.all), collected);
     judged.report.tensors = std::ssize(judged.reader->catalog().tensors);
     judged.report.files = std::ssize(judged.reader->extents().files());
   }
   judged.report.findings = std::move(collected.all);
   if (judged.reader) {
-    Judge judging(context, *judged.reader, judged);
-    if (level == Level::full || want_digests) {
-      judging.check_all();
-    } else if (level == Level::quick) {
-      judging.check_sample();
-    }
+    look_at_bytes(context, level, want_digests, judged);
     if (judged.digests.empty()) judged.digests = judged.reader->catalog().digests;
   }
   sort_findings(judged.report.findings);

@@ -31,8 +31,6 @@ Report merged(const detail::Judged& left, const detail::Judged& right) {
   Report report = left.report;
   const Report& other = right.report;
   report.findings.insert(report.findings.end(), other.findings.begin(), other.findings.end());
-  report.tensors += other.tensors;
-  report.files += other.files;
   report.bytes_read += other.bytes_read;
   report.bytes_unprotected += other.bytes_unprotected;
   report.recomputed = left.report.recomputed && right.report.recomputed;

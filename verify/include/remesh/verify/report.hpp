@@ -23,13 +23,13 @@ std::string_view to_string(Level level) noexcept;
 /// What was found in one checkpoint, or between two.
 struct Report {
   Level level = Level::full;
-  std::vector<Finding> findings;  ///< ordered by file, offset, tensor, id
-  std::int64_t tensors = 0;
-  std::int64_t files = 0;
-  std::int64_t bytes_read = 0;       ///< payload and guarded bytes, both sides
+  std::vector<Finding> findings;       ///< ordered by file, offset, tensor, id
+  std::int64_t tensors = 0;            ///< of the judged side: with --against, the left one
+  std::int64_t files = 0;              ///< likewise
+  std::int64_t bytes_read = 0;         ///< payload and guarded bytes, both sides
   std::int64_t bytes_unprotected = 0;  ///< payload for which the format records no digest
-  std::int64_t equal = 0;            ///< with --against: tensors that are the same
-  std::int64_t compared = 0;         ///< with --against: tensors compared
+  std::int64_t equal = 0;              ///< with --against: tensors that are the same
+  std::int64_t compared = 0;           ///< with --against: tensors compared
   /// Whether digests were recomputed from the bytes (full) or taken as recorded (header, quick).
   bool recomputed = false;
 
