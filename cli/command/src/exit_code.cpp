@@ -1,0 +1,38 @@
+#include "exit_code.hpp"
+
+#include <csignal>
+
+namespace remesh::exit_code {
+
+int of(Errc code, int signal) noexcept {
+  switch (code) {
+    case Errc::invalid_argument:
+      return usage;
+    case Errc::not_found:
+      return not_found;
+    case Errc::corrupt:
+    case Errc::incomplete:
+      return corrupt;
+    case Errc::unsupported:
+      return unsupported;
+    case Errc::io:
+      return storage;
+    case Errc::out_of_memory:
+      return limit;
+    case Errc::transport:
+    case Errc::peer:
+      return communication;
+    case Errc::exists:
+    case Errc::busy:
+      return exists;
+    case Errc::unsafe:
+      return unsafe;
+    case Errc::internal:
+      return bug;
+    case Errc::stopped:
+      return 128 + (signal != 0 ? signal : SIGINT);
+  }
+  return bug;
+}
+
+}  // namespace remesh::exit_code

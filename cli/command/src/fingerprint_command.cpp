@@ -1,0 +1,177 @@
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "command.hpp"
+#include "common_options.hpp"
+#include "exit_code.hpp"
+#include "finding_text.hpp"
+#include "json_parts.hpp"
+#include "machine.hpp"
+#include "program.hpp"
+#include "remesh/adapters/open.hpp"
+#include "remesh/core/error.hpp"
+#include "remesh/verify/fingerprint.hpp"
+#include "remesh/verify/verify.hpp"
+#include "text.hpp"
+
+namespace remesh {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view first_words = "# remesh fingerprint";
+constexpr std::int64_t most_lock_bytes = std::int64_t{1} << 30;
+
+struct Options {
+  std::string path;
+  std::string check;
+  std::string output;
+  std::string from;
+  TalkOptions talk;
+  WorkOptions work;
+};
+
+/// A checkpoint's tensors and what their bytes digest to.
+struct Taken {
+  std::unique_ptr<Reader> reader;
+  std::vector<Digest> digests;
+
+  const std::vector<TensorDesc>& tensors() const { return reader->catalog().tensors; }
+};
+
+Taken take(const Options& options, Session& session) {
+  Machine machine(options.work, session.out, session.stop);
+  StrictFindings findings;
+  Taken taken;
+  taken.reader = open_reader(session.files, options.path, options.from, findings);
+  taken.digests = tensor_digests(machine.judge(), *taken.reader);
+  return taken;
+}
+
+// Renewing a lock file is meant; replacing anything else is not.
+void check_replaceable(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::exists(fs::symlink_status(path, ignored))) return;
+  std::ifstream old(path);
+  std::string line;
+  if (fs::is_regular_file(path, ignored) && std::getline(old, line) &&
+      line.starts_with(first_words)) {
+    return;
+  }
+  throw Error(Errc::exists,
+              fmt::format("cannot write {}: destination exists, and is no fingerprint", path));
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  const std::string temporary = path + ".remesh-new";
+  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.close();
+  std::error_code failure;
+  if (out) fs::rename(temporary, path, failure);
+  if (out && !failure) return;
+  std::error_code ignored;
+  fs::remove(temporary, ignored);
+  throw Error(Errc::io, fmt::format("cannot write {}: {}", path,
+                                    failure ? failure.message() : "the system took no more bytes"));
+}
+
+Json tensors_json(const Taken& taken) {
+  Json all = Json::array();
+  for (std::size_t i = 0; i < taken.digests.size(); ++i) {
+    const TensorDesc& tensor = taken.tensors()[i];
+    all.push_back({{"name", tensor.name},
+                   {"dtype", to_string(tensor.dtype)},
+                   {"shape", shape_json(tensor.extent)},
+                   {"digest", to_string(taken.digests[i])}});
+  }
+  return all;
+}
+
+Json new_fingerprint_document(const Options& options, const Taken& taken) {
+  Json document = new_document("fingerprint");
+  document["path"] = options.path;
+  document["digest_kind"] = "crc64xz";
+  document["tensors"] = tensors_json(taken);
+  document["checked"] = text_or_null(options.check);
+  document["written"] = text_or_null(options.output);
+  document["findings"] = Json::array();
+  return document;
+}
+
+int check(const Options& options, Session& session) {
+  const std::string text = read_text(session.files, options.check, most_lock_bytes);
+  const auto expected = parse_fingerprint(text, options.check);
+  const Taken taken = take(options, session);
+  const auto findings = compare_fingerprint(expected, taken.tensors(), taken.digests);
+
+  Output& out = session.out;
+  out.line(fmt::format("{}  {}  {} against {}  {}",
+                       findings.empty() ? out.good("ok") : out.bad("FAIL"), escaped(options.path),
+                       counted(std::ssize(taken.digests), "tensor"), escaped(options.check),
+                       format_seconds(session.seconds())));
+  for (const Finding& finding : findings) print_finding(finding, out);
+  if (!findings.empty()) out.line(count_line(findings));
+  Json document = new_fingerprint_document(options, taken);
+  document["findings"] = json_of(findings);
+  out.document(document);
+  return findings.empty() ? exit_code::done : exit_code::no;
+}
+
+int write(const Options& options, Session& session) {
+  if (!options.output.empty()) check_replaceable(options.output);
+  const Taken taken = take(options, session);
+  const std::string text = fingerprint_text(taken.tensors(), taken.digests);
+  Output& out = session.out;
+  if (!options.output.empty()) {
+    write_file(options.output, text);
+    out.line(options.output);
+  } else if (!out.json()) {
+    out.raw(text);
+  }
+  out.document(new_fingerprint_document(options, taken));
+  return exit_code::done;
+}
+
+int run(const Options& options, Session& session) {
+  check_format("--from", options.from);
+  return options.check.empty() ? write(options, session) : check(options, session);
+}
+
+void add_options(CLI::App& verb, Options& options) {
+  verb.add_option("PATH", options.path, "the checkpoint")->required();
+  CLI::Option* check =
+      verb.add_option("--check", options.check, "compare with this lock file")->type_name("FILE");
+  verb.add_option("-o,--output", options.output, "write the lock file here [standard output]")
+      ->type_name("FILE")
+      ->excludes(check);
+  add_from_option(verb, options.from);
+  add_work_options(verb, options.work);
+  add_talk_options(verb, options.talk);
+}
+
+}  // namespace
+
+CLI::App* add_fingerprint(CLI::App& program, Request& request) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = add_verb(program, "fingerprint",
+                            "write or check a lock file of tensor digests, for git and CI",
+                            {"remesh fingerprint CKPT", "remesh fingerprint CKPT -o LOCK",
+                             "remesh fingerprint HF_DIR --check LOCK"});
+  add_options(*verb, *options);
+  verb->callback([options, &request] {
+    request.talk = options->talk;
+    request.run = [options](Session& session) { return run(*options, session); };
+  });
+  return verb;
+}
+
+}  // namespace remesh

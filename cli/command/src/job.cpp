@@ -1,0 +1,198 @@
+#include "job.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common_options.hpp"
+#include "exit_code.hpp"
+#include "job_report.hpp"
+#include "plan_report.hpp"
+#include "remesh/adapters/open.hpp"
+#include "remesh/core/digest.hpp"
+#include "remesh/execute/convert.hpp"
+#include "remesh/execute/reshard.hpp"
+#include "remesh/schema/mesh_text.hpp"
+#include "target_mesh.hpp"
+
+namespace remesh {
+namespace {
+
+constexpr std::int64_t most_rules_bytes = std::int64_t{1} << 20;
+
+std::string config_of(const Reader& source) {
+  const std::vector<SideFile>& side = source.catalog().side;
+  const auto config = std::ranges::find(side, "config.json", &SideFile::name);
+  if (config == side.end()) return {};
+  const std::vector<std::byte> bytes = source.side(*config);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void check_formats(JobKind kind, const JobOptions& options) {
+  check_format("--from", options.from);
+  check_format("--to", options.to);
+  if (kind == JobKind::reshard && !options.to.empty() && options.to != "remesh") {
+    throw Error(
+        Errc::invalid_argument,
+        fmt::format("cannot reshard to '{}': `remesh reshard` keeps the format; for another "
+                    "one say `remesh convert {} {} --to {}`",
+                    options.to, options.source, options.destination, options.to));
+  }
+  if (!options.shard_size.empty() && options.to != "hf") {
+    throw Error(Errc::invalid_argument,
+                "`--shard-size` is for `--to hf`; a remesh checkpoint has one file for each rank");
+  }
+}
+
+void check_native(const Job& job, const JobOptions& options) {
+  const std::string& format = job.source->catalog().format;
+  if (job.kind != JobKind::reshard || format == "remesh") return;
+  throw Error(
+      Errc::invalid_argument,
+      fmt::format("cannot reshard {}: it is {}, which has no mesh of its own; say `remesh "
+                  "convert {} {} --mesh {}`",
+                  options.source, format, options.source, options.destination, options.mesh));
+}
+
+void check_one_rank(const Job& job) {
+  if (job.to != "hf" || job.mesh.num_ranks() == 1) return;
+  throw Error(
+      Errc::invalid_argument,
+      fmt::format("cannot write hf on {}: a Hugging Face directory has no mesh, who loads it "
+                  "splits it anew; leave out `--mesh`",
+                  describe(job.mesh)));
+}
+
+// The source says its mesh itself, so the flag can only confirm it.
+void check_from_mesh(const JobOptions& options, const Mesh& source) {
+  if (options.from_mesh.empty()) return;
+  const Mesh said = parse_mesh(options.from_mesh, source);
+  if (said == parse_mesh("same", source)) return;
+  throw Error(Errc::invalid_argument,
+              fmt::format("cannot use `--from-mesh {}`: {} says itself that it has {}; leave the "
+                          "flag out",
+                          options.from_mesh, options.source, describe(source)));
+}
+
+// A map places tensors that come without placements, and orders those that are packed into files
+// anew.
+bool wants_map(const Job& job, const JobOptions& options) {
+  const Catalog& source = job.source->catalog();
+  if (job.to == "hf") return !options.shard_size.empty() || source.packaging.empty();
+  return source.format != "remesh";
+}
+
+void choose_map(Job& job, const JobOptions& options, const FileSystem& files) {
+  if (!options.rules.empty()) {
+    job.rules = ModelMap::parse(read_text(files, options.rules, most_rules_bytes), options.rules);
+  } else if (wants_map(job, options)) {
+    job.shipped = shipped_map(job.config);
+  }
+}
+
+// One path component at the end, so that a temporary name can stand beside it.
+FileSystem::Path destination_path(const JobOptions& options) {
+  const FileSystem::Path given(options.destination);
+  FileSystem::Path path = given.lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  if (path.empty() || path.filename() == "." || path.filename() == "..") {
+    throw Error(Errc::exists,
+                fmt::format("cannot write {}: destination exists", options.destination));
+  }
+  return path;
+}
+
+void check_outside(const FileSystem::Path& destination, const JobOptions& options) {
+  const auto source = std::filesystem::absolute(options.source).lexically_normal() / "";
+  const auto target = std::filesystem::absolute(destination).lexically_normal();
+  if (!target.native().starts_with(source.native())) return;
+  throw Error(Errc::invalid_argument,
+              fmt::format("cannot write {}: it lies inside the source {}, which nothing may change",
+                          options.destination, options.source));
+}
+
+// The same job gets the same id, so that it finds what an earlier run left behind.
+std::string job_id(const Job& job, const JobOptions& options) {
+  const std::string text =
+      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", std::filesystem::absolute(options.source).string(),
+                  job.source->catalog().save_id, job.to, describe(job.mesh), options.copies,
+                  options.shard_size, options.rules);
+  const Digest digest = digest_of(std::as_bytes(std::span(text)));
+  return fmt::format("{:016x}", digest.value);
+}
+
+WriterOptions writer_options(const Job& job, const JobOptions& options) {
+  WriterOptions out;
+  out.copies = options.copies;
+  if (!options.shard_size.empty()) out.shard_size_bytes = parse_bytes(options.shard_size);
+  out.job_id = job_id(job, options);
+  out.discard_leftovers = options.discard;
+  return out;
+}
+
+Outcome execute(const Job& job, Writer& target, const JobOptions& options, Session& session) {
+  Machine machine(options.work, session.out, session.stop);
+  Context context = machine.context();
+  TransferOptions how;
+  how.read_back = options.read_back;
+  return job.kind == JobKind::reshard ? reshard(context, *job.source, target, how)
+                                      : convert(context, *job.source, target, how);
+}
+
+int do_job(const Job& job, const JobOptions& options, Session& session) {
+  const FileSystem::Path destination = destination_path(options);
+  check_outside(destination, options);
+  const MemoryBudget enough(parse_bytes(options.work.memory));  // before anything is created
+  Catalog wanted = wanted_catalog(job);
+  begin_job_report(job, session.out);
+
+  const SideSource side = [&job](const SideFile& file) { return job.source->side(file); };
+  const auto writer = create_writer(session.files, destination, std::move(wanted), side,
+                                    writer_options(job, options));
+  const Outcome outcome = execute(job, *writer, options, session);
+  end_job_report({job, options.source, destination.string(), outcome, session.seconds()},
+                 session.out);
+  return exit_code::done;
+}
+
+}  // namespace
+
+std::string both_meshes(const Mesh& source, const Mesh& target) {
+  return fmt::format("{}  ->  {}", describe(source), describe(target));
+}
+
+Job open_job(JobKind kind, const JobOptions& options, FileSystem& files) {
+  check_formats(kind, options);
+  check_mesh_text(options.mesh);
+  Job job;
+  job.kind = kind;
+  job.to = options.to.empty() ? "remesh" : options.to;
+  StrictFindings findings;
+  job.source = open_reader(files, options.source, options.from, findings);
+  job.findings = findings.rest();
+  check_native(job, options);
+  const Mesh& source_mesh = job.source->catalog().layout.mesh();
+  check_from_mesh(options, source_mesh);
+  job.mesh = target_mesh(options.mesh, job.to, source_mesh, files);
+  check_one_rank(job);
+  job.config = config_of(*job.source);
+  choose_map(job, options, files);
+  return job;
+}
+
+Catalog wanted_catalog(const Job& job) {
+  const Catalog& source = job.source->catalog();
+  return job.kind == JobKind::reshard ? resharded(source, job.mesh, job.map(), job.config)
+                                      : converted(source, job.to, job.mesh, job.map(), job.config);
+}
+
+int run_job(JobKind kind, const JobOptions& options, Session& session) {
+  const Job job = open_job(kind, options, session.files);
+  if (options.dry_run) return plan_job(job, options, session);
+  return do_job(job, options, session);
+}
+
+}  // namespace remesh

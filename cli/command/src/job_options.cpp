@@ -1,0 +1,50 @@
+#include "job_options.hpp"
+
+#include <limits>
+
+#include <CLI/CLI.hpp>
+
+#include "common_options.hpp"
+
+namespace remesh {
+
+void add_source_options(CLI::App& verb, JobOptions& options) {
+  verb.add_option("SRC", options.source, "the checkpoint to read")->required();
+  add_from_option(verb, options.from);
+  verb.add_option("--from-mesh", options.from_mesh,
+                  "the source's mesh, where the source does not say it")
+      ->type_name("MESH");
+  verb.add_option("--rules", options.rules, "a model map (TOML): which tensor is split how")
+      ->type_name("FILE");
+  verb.add_option("--copies", options.copies, "how many holders of a piece store it [1]")
+      ->check(CLI::Range(std::int64_t{1}, std::numeric_limits<std::int64_t>::max()))
+      ->type_name("N");
+  add_work_options(verb, options.work);
+  add_talk_options(verb, options.talk);
+}
+
+void add_destination_options(CLI::App& verb, JobOptions& options) {
+  verb.add_option("DST", options.destination, "the checkpoint to write; must not exist")
+      ->required();
+  verb.add_flag("--read-back", options.read_back,
+                "read everything again from the medium, and prove that too");
+  verb.add_flag("--discard", options.discard, "remove what an interrupted job left behind");
+  verb.add_flag("--dry-run", options.dry_run, "write nothing: the same as `remesh plan`");
+}
+
+CLI::Option* add_mesh_option(CLI::App& verb, JobOptions& options, const std::string& purpose) {
+  return verb
+      .add_option("--mesh", options.mesh,
+                  "the mesh to write: tp=4,pp=2 or same,tp=4 or like:CHECKPOINT" + purpose)
+      ->type_name("MESH");
+}
+
+void add_target_format_options(CLI::App& verb, JobOptions& options) {
+  verb.add_option("--to", options.to, "the format to write: remesh or hf [remesh]")
+      ->type_name("FORMAT");
+  verb.add_option("--shard-size", options.shard_size,
+                  "hf: the most bytes of one file; 5GB is 5*10^9")
+      ->type_name("SIZE");
+}
+
+}  // namespace remesh

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "machine.hpp"
+#include "output.hpp"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace remesh {
+
+/// What `plan`, `reshard` and `convert` can be told.
+struct JobOptions {
+  std::string source;
+  std::string destination;  ///< empty for plan
+  std::string mesh;
+  std::string from_mesh;
+  std::string to;
+  std::string from;
+  std::string rules;
+  std::int64_t copies = 1;
+  std::string shard_size;
+  bool read_back = false;
+  bool discard = false;
+  bool dry_run = false;
+  TalkOptions talk;
+  WorkOptions work;
+};
+
+/// SRC, --from, --from-mesh, --rules, --copies and what all commands have.
+void add_source_options(CLI::App& verb, JobOptions& options);
+
+/// DST, --read-back, --discard, --dry-run.
+void add_destination_options(CLI::App& verb, JobOptions& options);
+
+/// --mesh M. `purpose` says what is assumed without it, where it is not required.
+CLI::Option* add_mesh_option(CLI::App& verb, JobOptions& options, const std::string& purpose);
+
+/// --to F and --shard-size.
+void add_target_format_options(CLI::App& verb, JobOptions& options);
+
+}  // namespace remesh

@@ -1,0 +1,80 @@
+#include "job_report.hpp"
+
+#include <fmt/format.h>
+
+#include "finding_text.hpp"
+#include "json_parts.hpp"
+#include "remesh/core/budget.hpp"
+#include "text.hpp"
+
+namespace remesh {
+namespace {
+
+std::string_view verb_of(JobKind kind) { return kind == JobKind::reshard ? "reshard" : "convert"; }
+
+std::string_view proved_text(Proved proved) {
+  return proved == Proved::read_back ? "read back" : "sent";
+}
+
+std::string done_line(const JobResult& result, const Output& out) {
+  const Outcome& outcome = result.outcome;
+  return fmt::format("{}  {}  {}  {}  proved: {}, source = target for all (digests crc64xz)",
+                     out.good("ok"), counted(outcome.tensors, "tensor"),
+                     format_bytes(outcome.read_bytes), format_seconds(result.seconds),
+                     proved_text(outcome.proved));
+}
+
+Json result_json(const JobResult& result) {
+  const Outcome& outcome = result.outcome;
+  const Catalog& source = result.job.source->catalog();
+  Json document = new_document(verb_of(result.job.kind));
+  document["source"] = {
+      {"path", result.source}, {"format", source.format}, {"mesh", json_of(source.layout.mesh())}};
+  document["target"] = {
+      {"path", result.destination}, {"format", result.job.to}, {"mesh", json_of(result.job.mesh)}};
+  document["tensors"] = outcome.tensors;
+  document["read_bytes"] = outcome.read_bytes;
+  document["written_bytes"] = outcome.written_bytes;
+  document["seconds"] = result.seconds;
+  document["proved"] = outcome.proved == Proved::read_back ? "read_back" : "sent";
+  document["digest_kind"] = "crc64xz";
+  document["recorded_digests_matched"] = outcome.recorded;
+  document["replicas_not_compared"] = outcome.replicas_not_compared;
+  document["directory_synced"] = outcome.directory_synced;
+  document["findings"] = json_of(result.job.findings);
+  document["path"] = result.destination;
+  return document;
+}
+
+void print_caveats(const Outcome& outcome, Output& out) {
+  if (outcome.replicas_not_compared > 0) {
+    out.detail(
+        fmt::format("replicas not compared: {}", counted(outcome.replicas_not_compared, "tensor")));
+  }
+  if (!outcome.directory_synced) {
+    out.detail(
+        fmt::format("{} RM703  this file system cannot sync a directory: the files are on the "
+                    "medium, their names will be soon",
+                    out.warned("note")));
+  }
+}
+
+}  // namespace
+
+void begin_job_report(const Job& job, Output& out) {
+  out.detail(both_meshes(job.source->catalog().layout.mesh(), job.mesh));
+  for (const Finding& finding : job.findings) print_finding(finding, out);
+}
+
+void end_job_report(const JobResult& result, Output& out) {
+  print_caveats(result.outcome, out);
+  if (result.outcome.recorded > 0) {
+    out.detail(fmt::format("recorded digests matched: {} of {}", result.outcome.recorded,
+                           counted(result.outcome.tensors, "tensor")));
+  }
+  out.detail(done_line(result, out));
+  out.line(result.destination);
+  out.document(result_json(result));
+}
+
+}  // namespace remesh

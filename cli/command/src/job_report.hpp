@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "job.hpp"
+#include "output.hpp"
+
+namespace remesh {
+
+/// A job that was done, as it is told.
+struct JobResult {
+  const Job& job;
+  std::string source;  ///< the paths as they were given
+  std::string destination;
+  const Outcome& outcome;
+  double seconds = 0;
+};
+
+/// Both meshes, and what opening found.
+void begin_job_report(const Job& job, Output& out);
+
+/// What was done and proved; the last line is the path that was written.
+void end_job_report(const JobResult& result, Output& out);
+
+}  // namespace remesh

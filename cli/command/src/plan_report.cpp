@@ -1,0 +1,128 @@
+#include "plan_report.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "exit_code.hpp"
+#include "finding_text.hpp"
+#include "json_parts.hpp"
+#include "remesh/core/budget.hpp"
+#include "remesh/plan/summary.hpp"
+#include "text.hpp"
+
+namespace remesh {
+namespace {
+
+/// What the plan came to: a summary, or the reason why there is none.
+struct Answer {
+  std::optional<PlanSummary> summary;
+  std::string reason;
+};
+
+Answer answer_of(const Job& job, const JobOptions& options) {
+  Answer answer;
+  try {
+    answer.summary = summarize(job.source->catalog(), wanted_catalog(job), options.copies);
+  } catch (const Error& error) {
+    // What is wrong with the mesh is the answer; all else means that there is none.
+    if (error.code() != Errc::invalid_argument) throw;
+    answer.reason = error.what();
+  }
+  return answer;
+}
+
+Table cost_table(const PlanSummary& plan, std::int64_t memory_bytes) {
+  Table table;
+  table.add({"tensors", fmt::format("{}, {}", plan.num_tensors, format_bytes(plan.payload_bytes))});
+  table.add({"reads", format_bytes(plan.read_bytes)});
+  table.add({"writes", format_bytes(plan.write_bytes)});
+  table.add({"kept", fmt::format("{} of {} are where the target wants them: a live job keeps them",
+                                 format_bytes(plan.kept_bytes), format_bytes(plan.wanted_bytes))});
+  table.add({"rank to rank",
+             fmt::format("{}: what a live job would move", format_bytes(plan.moved_bytes))});
+  table.add({"worker to worker",
+             fmt::format("{}: what this run moves", format_bytes(plan.worker_moved_bytes))});
+  if (!plan.rank_bytes.empty()) {
+    const auto [least, most] = std::ranges::minmax(plan.rank_bytes);
+    table.add({"a rank holds", fmt::format("{} to {}", format_bytes(least), format_bytes(most))});
+  }
+  table.add({"peak memory", fmt::format("at most {} (--memory)", format_bytes(memory_bytes))});
+  return table;
+}
+
+void print_ranks(const PlanSummary& plan, Output& out) {
+  if (out.verbose() == 0) return;
+  for (std::size_t rank = 0; rank < plan.rank_bytes.size(); ++rank) {
+    out.line(fmt::format("  rank {}  {}", rank, format_bytes(plan.rank_bytes[rank])));
+  }
+}
+
+void print_plan(const PlanSummary& plan, std::int64_t memory_bytes, Output& out) {
+  for (const std::string& line : cost_table(plan, memory_bytes).lines()) out.line(line);
+  print_ranks(plan, out);
+  for (const std::string& split : plan.uneven) out.line("uneven: " + escaped(split));
+  if (plan.replicated_tensors > 0) {
+    out.line(fmt::format("replicas are not compared: {}, one of several copies is read",
+                         counted(plan.replicated_tensors, "tensor")));
+  }
+}
+
+Json costs_json(const PlanSummary& plan, std::int64_t memory_bytes) {
+  return {{"tensors", plan.num_tensors},
+          {"payload_bytes", plan.payload_bytes},
+          {"read_bytes", plan.read_bytes},
+          {"write_bytes", plan.write_bytes},
+          {"wanted_bytes", plan.wanted_bytes},
+          {"kept_bytes", plan.kept_bytes},
+          {"rank_moved_bytes", plan.moved_bytes},
+          {"worker_moved_bytes", plan.worker_moved_bytes},
+          {"peak_memory_bytes", memory_bytes},
+          {"replicated_tensors", plan.replicated_tensors},
+          {"uneven", plan.uneven},
+          {"rank_bytes", plan.rank_bytes}};
+}
+
+Json plan_json(const Job& job, const JobOptions& options, const Answer& answer,
+               std::int64_t memory_bytes) {
+  const Catalog& source = job.source->catalog();
+  Json document = new_document("plan");
+  document["source"] = {
+      {"path", options.source}, {"format", source.format}, {"mesh", json_of(source.layout.mesh())}};
+  document["target"] = {{"format", job.to}, {"mesh", json_of(job.mesh)}};
+  document["possible"] = answer.summary.has_value();
+  document["reason"] = text_or_null(answer.reason);
+  document["costs"] = answer.summary ? costs_json(*answer.summary, memory_bytes) : Json(nullptr);
+  document["findings"] = json_of(job.findings);
+  return document;
+}
+
+// A plan for a place that is taken is no plan.
+void check_free(const JobOptions& options, const FileSystem& files) {
+  if (options.destination.empty() || !files.look(options.destination)) return;
+  throw Error(Errc::exists,
+              fmt::format("cannot write {}: destination exists", options.destination));
+}
+
+}  // namespace
+
+int plan_job(const Job& job, const JobOptions& options, Session& session) {
+  const MemoryBudget budget(parse_bytes(options.work.memory));
+  check_free(options, session.files);
+  const Answer answer = answer_of(job, options);
+
+  Output& out = session.out;
+  out.line(both_meshes(job.source->catalog().layout.mesh(), job.mesh));
+  for (const Finding& finding : job.findings) print_finding(finding, out);
+  if (answer.summary) {
+    print_plan(*answer.summary, budget.limit_bytes(), out);
+  } else {
+    out.line(fmt::format("{}: {}", out.bad("impossible"), escaped(answer.reason)));
+  }
+  out.line("nothing was written");
+  out.document(plan_json(job, options, answer, budget.limit_bytes()));
+  return answer.summary ? exit_code::done : exit_code::no;
+}
+
+}  // namespace remesh

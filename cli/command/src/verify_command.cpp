@@ -1,0 +1,118 @@
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "command.hpp"
+#include "common_options.hpp"
+#include "exit_code.hpp"
+#include "machine.hpp"
+#include "program.hpp"
+#include "remesh/adapters/open.hpp"
+#include "remesh/core/error.hpp"
+#include "remesh/verify/verify.hpp"
+#include "verify_report.hpp"
+
+namespace remesh {
+namespace {
+
+struct Options {
+  std::string path;
+  std::string against;
+  std::string level = "full";
+  std::string fail_on = "error";
+  std::string from;
+  TalkOptions talk;
+  WorkOptions work;
+};
+
+// Opens a side and notes what it is.
+Opener opener(const FileSystem& files, const std::string& from, Side& side) {
+  return [&files, &from, &side](Findings& findings) {
+    auto reader = open_reader(files, side.path, from, findings);
+    if (reader) {
+      side.format = reader->catalog().format;
+      side.mesh = reader->catalog().layout.mesh();
+    }
+    return reader;
+  };
+}
+
+// What a reader refuses, a judge reports: wrong bytes are the answer, not a failure to answer.
+bool is_answer(Errc code) {
+  return code == Errc::corrupt || code == Errc::incomplete || code == Errc::unsafe;
+}
+
+Report judge(const Options& options, Session& session, Verdict& verdict) {
+  Machine machine(options.work, session.out, session.stop);
+  const Level level = parse_level(options.level).value_or(Level::full);
+  const std::string detected;
+  const Opener left = opener(session.files, options.from, verdict.side);
+  try {
+    if (!verdict.against) return verify(machine.judge(), left, level);
+    const Opener right = opener(session.files, detected, *verdict.against);
+    return verify_against(machine.judge(), left, right, level);
+  } catch (const Error& error) {
+    if (!is_answer(error.code())) throw;
+    Report report;
+    report.level = level;
+    Finding finding;
+    finding.id = error.id().empty() ? "RM202" : error.id();
+    finding.message = error.what();
+    report.findings.push_back(std::move(finding));
+    return report;
+  }
+}
+
+bool failed(const Report& report, const std::string& fail_on) {
+  if (report.count(Severity::error) > 0 || report.equal != report.compared) return true;
+  return fail_on == "warn" && report.count(Severity::warn) > 0;
+}
+
+int run(const Options& options, Session& session) {
+  check_format("--from", options.from);
+  Verdict verdict;
+  verdict.side.path = options.path;
+  if (!options.against.empty()) verdict.against = Side{options.against, {}, {}};
+  verdict.report = judge(options, session, verdict);
+  verdict.failed = failed(verdict.report, options.fail_on);
+  verdict.seconds = session.seconds();
+  print_verdict(verdict, session.out);
+  session.out.document(verdict_json(verdict));
+  return verdict.failed ? exit_code::no : exit_code::done;
+}
+
+void add_options(CLI::App& verb, Options& options) {
+  verb.add_option("PATH", options.path, "the checkpoint to judge")->required();
+  verb.add_option("--against", options.against,
+                  "prove that this one holds the same tensors, whatever its mesh and format")
+      ->type_name("OTHER");
+  verb.add_option("--level", options.level,
+                  "header (no payload), quick (some blocks) or full (every byte) [full]")
+      ->check(CLI::IsMember({"header", "quick", "full"}));
+  verb.add_option("--fail-on", options.fail_on,
+                  "error or warn: from which severity on to exit 1 [error]")
+      ->check(CLI::IsMember({"error", "warn"}));
+  add_from_option(verb, options.from);
+  add_work_options(verb, options.work);
+  add_talk_options(verb, options.talk);
+}
+
+}  // namespace
+
+CLI::App* add_verify(CLI::App& program, Request& request) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb =
+      add_verb(program, "verify", "is a checkpoint whole and true; is it equal to another",
+               {"remesh verify CKPT", "remesh verify CKPT --against HF_DIR",
+                "remesh verify CKPT --level header --fail-on warn --json"});
+  add_options(*verb, *options);
+  verb->callback([options, &request] {
+    request.talk = options->talk;
+    request.run = [options](Session& session) { return run(*options, session); };
+  });
+  return verb;
+}
+
+}  // namespace remesh

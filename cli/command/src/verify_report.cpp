@@ -1,0 +1,102 @@
+#include "verify_report.hpp"
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "finding_text.hpp"
+#include "remesh/core/budget.hpp"
+#include "text.hpp"
+
+namespace remesh {
+namespace {
+
+std::string mesh_text(const Side& side) {
+  return side.mesh ? describe(*side.mesh) : "mesh unknown";
+}
+
+std::string head_line(const Verdict& verdict, const Output& out) {
+  const Report& report = verdict.report;
+  const std::string& format = verdict.side.format;
+  return fmt::format("{}  {}  ({}, {}, {}, {} read)  {}",
+                     verdict.failed ? out.bad("FAIL") : out.good("ok"), escaped(verdict.side.path),
+                     format.empty() ? "not readable" : format, counted(report.tensors, "tensor"),
+                     counted(report.files, "file"), format_bytes(report.bytes_read),
+                     format_seconds(verdict.seconds));
+}
+
+// What the word "ok" rests on.
+std::string_view basis(const Report& report) {
+  if (report.recomputed) return "digests were recomputed from every byte";
+  if (report.level == Level::quick) {
+    return "recorded digests were compared, some blocks of every file were read; `--level full` "
+           "reads "
+           "every byte";
+  }
+  if (report.level == Level::header) {
+    return "recorded digests were compared, no payload was read; `--level full` reads every byte";
+  }
+  return "digests could not be recomputed";
+}
+
+void print_equality(const Verdict& verdict, Output& out) {
+  if (!verdict.against) return;
+  const Report& report = verdict.report;
+  out.line(fmt::format("  {} of {} equal to {}, {} different", report.equal,
+                       counted(report.compared, "tensor"), escaped(verdict.against->path),
+                       report.compared - report.equal));
+}
+
+void print_unprotected(const Verdict& verdict, Output& out) {
+  if (verdict.report.bytes_unprotected == 0) return;
+  out.line(
+      fmt::format("  not protected: {} have no recorded digest, so a changed value would not be "
+                  "noticed; `--against OTHER` or `remesh fingerprint --check` would",
+                  format_bytes(verdict.report.bytes_unprotected)));
+}
+
+Json side_json(const Side& side) {
+  return {{"path", side.path},
+          {"format", text_or_null(side.format)},
+          {"mesh", side.mesh ? json_of(*side.mesh) : Json(nullptr)}};
+}
+
+}  // namespace
+
+void print_verdict(const Verdict& verdict, Output& out) {
+  if (verdict.against) {
+    out.line(fmt::format("{}  against  {}", mesh_text(verdict.side), mesh_text(*verdict.against)));
+  }
+  out.line(head_line(verdict, out));
+  for (const Finding& finding : verdict.report.findings) print_finding(finding, out);
+  print_equality(verdict, out);
+  print_unprotected(verdict, out);
+  out.line(fmt::format("  {}", basis(verdict.report)));
+  if (verdict.report.findings.empty()) return;
+  out.line(fmt::format("{}.  `remesh explain {}` says more", count_line(verdict.report.findings),
+                       verdict.report.findings.front().id));
+}
+
+Json verdict_json(const Verdict& verdict) {
+  const Report& report = verdict.report;
+  Json document = new_document("verify");
+  document["status"] = verdict.failed ? "fail" : "ok";
+  document["left"] = side_json(verdict.side);
+  document["right"] = verdict.against ? side_json(*verdict.against) : Json(nullptr);
+  document["level"] = to_string(report.level);
+  document["recomputed"] = report.recomputed;
+  document["counts"] = {{"error", report.count(Severity::error)},
+                        {"warn", report.count(Severity::warn)},
+                        {"note", report.count(Severity::note)}};
+  document["tensors"] = report.tensors;
+  document["files"] = report.files;
+  document["bytes_read"] = report.bytes_read;
+  document["bytes_unprotected"] = report.bytes_unprotected;
+  document["compared"] = report.compared;
+  document["equal"] = report.equal;
+  document["seconds"] = verdict.seconds;
+  document["findings"] = json_of(report.findings);
+  return document;
+}
+
+}  // namespace remesh
