@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Checks what every verb prints with --json against the schema files that ship.
+
+    json_schema_test.py PROGRAM FIXTURES SCHEMA_DIR
+
+Needs python3-jsonschema.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import jsonschema
+
+# (schema's verb, exit code, arguments). {..} are paths, made by `make_inputs`.
+ROWS = [
+    ("inspect", 0, "inspect {ckpt}"),
+    ("inspect", 0, "inspect {ckpt} -v"),
+    ("inspect", 0, "{hf} *.norm.weight"),
+    ("inspect", 1, "inspect {hf} nothing*"),
+    ("inspect", 0, "inspect {several}"),
+    ("plan", 0, "plan {ckpt} --mesh tp=4"),
+    ("plan", 0, "plan {hf} --mesh tp=2,pp=2"),
+    ("plan", 1, "plan {hf} --mesh tp=3"),
+    ("plan", 0, "reshard {ckpt} {new} --mesh tp=4 --dry-run"),
+    ("reshard", 0, "reshard {ckpt} {new} --mesh tp=4"),
+    ("reshard", 0, "reshard {ckpt} {new} --mesh dp=2,tp=2 --read-back --copies 2"),
+    ("convert", 0, "convert {hf} {new} --mesh pp=7"),
+    ("convert", 0, "convert {ckpt} {new} --to hf --read-back"),
+    ("verify", 0, "verify {ckpt}"),
+    ("verify", 0, "verify {hf} --level header"),
+    ("verify", 0, "verify {ckpt} --against {hf} --level quick"),
+    ("verify", 1, "verify {cut}"),
+    ("fingerprint", 0, "fingerprint {ckpt}"),
+    ("fingerprint", 0, "fingerprint {ckpt} -o {new}"),
+    ("fingerprint", 0, "fingerprint {hf} --check {lock}"),
+    ("fingerprint", 1, "fingerprint {hf} --check {wrong_lock}"),
+    ("env", 0, "env"),
+    ("explain", 0, "explain RM202"),
+    ("explain", 0, "explain --list"),
+    ("completion", 0, "completion bash"),
+    ("completion", 0, "completion zsh"),
+    ("completion", 0, "completion fish"),
+    ("error", 2, "reshard {hf} {new} --mesh tp=2"),
+    ("error", 2, "reshard {ckpt} {new} --mehs tp=2"),
+    ("error", 4, "inspect {new}"),
+    ("error", 4, "verify {new}"),
+    ("error", 5, "fingerprint {cut}"),
+    ("error", 6, "inspect {hf} --from dcp"),
+    ("error", 9, "verify {ckpt} --memory 1MiB"),
+    ("error", 10, "convert {hf} {ckpt}"),
+]
+
+
+def make_inputs(program, fixtures, scratch):
+    def remesh(*arguments):
+        subprocess.run([program, *map(str, arguments), "-q"], check=True, stdout=subprocess.DEVNULL)
+
+    places = {"hf": Path(fixtures, "llama-gqa").resolve()}
+    for name in ("ckpt", "several", "cut", "lock", "wrong_lock"):
+        places[name] = scratch / name
+    remesh("convert", places["hf"], places["ckpt"], "--mesh", "tp=2,pp=2")
+    shutil.copytree(places["ckpt"], places["several"] / "one")
+    shutil.copytree(places["hf"], places["several"] / "two")
+    shutil.copytree(places["ckpt"], places["cut"])
+    shard = sorted(places["cut"].glob("shard-*"))[0]
+    shard.write_bytes(shard.read_bytes()[:-1000])
+    remesh("fingerprint", places["ckpt"], "-o", places["lock"])
+    lines = places["lock"].read_text().splitlines()
+    places["wrong_lock"].write_text("\n".join(lines[:-1]) + "\n")
+    return places
+
+
+def problem_of(program, row, places, schemas, new):
+    verb, code, text = row
+    paths = {**places, "new": new}
+    arguments = [argument.format(**paths) for argument in text.split()] + ["--json"]
+    done = subprocess.run([program, *arguments], capture_output=True, text=True)
+    if done.returncode != code:
+        return f"exit {done.returncode}, expected {code}\n{done.stderr}"
+    try:
+        document = json.loads(done.stdout)
+        jsonschema.Draft7Validator.check_schema(schemas[verb])
+        jsonschema.validate(document, schemas[verb], cls=validator())
+    except (ValueError, jsonschema.ValidationError) as error:
+        return str(error)
+    if document["schema"] != f"remesh.{verb}/1":
+        return f"schema {document['schema']}, expected remesh.{verb}/1"
+    return None
+
+
+def validator():
+    return getattr(jsonschema, "Draft202012Validator", jsonschema.Draft7Validator)
+
+
+def every_verb_has_a_row(program, schemas):
+    help_text = subprocess.run([program, "--help"], capture_output=True, text=True).stdout
+    verbs = {line.split()[0] for line in help_text.partition("Subcommands:")[2].splitlines()
+             if line.startswith("  ") and line.split()}
+    rows = {verb for verb, _, _ in ROWS}
+    verbs.discard("remesh")
+    verbs = {verb for verb in verbs if verb.isalpha()}
+    return (verbs | {"error"}) == rows == set(schemas)
+
+
+def main(program, fixtures, schema_dir):
+    program = str(Path(program).resolve())
+    schemas = {path.name.split(".")[1]: json.loads(path.read_text())
+               for path in Path(schema_dir).glob("remesh.*.json")}
+    if not every_verb_has_a_row(program, schemas):
+        print("FAILED   verbs, rows of this test and schema files are not the same set")
+        return 1
+    failures = 0
+    with tempfile.TemporaryDirectory(prefix="remesh-json-") as scratch:
+        scratch = Path(scratch)
+        places = make_inputs(program, fixtures, scratch)
+        for number, row in enumerate(ROWS):
+            problem = problem_of(program, row, places, schemas, scratch / f"new{number}")
+            if problem:
+                failures += 1
+                print(f"FAILED   remesh {row[2]}\n{problem}")
+    print(f"{len(ROWS) - failures} of {len(ROWS)} documents fit their schemas")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,118 @@
+// A disk that fails: whatever call it is, no checkpoint is visible that is not whole.
+
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "faulty_file_system.hpp"
+#include "native_fixture.hpp"
+#include "open_files.hpp"
+#include "remesh/core/error.hpp"
+#include "temporary_directory.hpp"
+
+namespace remesh {
+namespace {
+
+using test::FaultyFileSystem;
+using test::TemporaryDirectory;
+using test::write_checkpoint;
+using ::testing::HasSubstr;
+
+namespace fs = std::filesystem;
+
+std::int64_t calls_of_a_whole_job() {
+  TemporaryDirectory directory;
+  FaultyFileSystem files(posix_file_system());
+  write_checkpoint(directory / "ckpt", test::tiny_catalog(), {.job_id = "test"}, files);
+  return files.calls();
+}
+
+// The last call syncs the parent, after the rename: then the checkpoint is there, and whole.
+TEST(NativeStoreFaults, AFailureOfAnyCallLeavesNothingVisible) {
+  const std::int64_t calls = calls_of_a_whole_job();
+  ASSERT_GT(calls, 20);
+  for (std::int64_t call = 0; call < calls; ++call) {
+    TemporaryDirectory directory;
+    FaultyFileSystem files(posix_file_system());
+    files.fail_at(call);
+    try {
+      write_checkpoint(directory / "ckpt", test::tiny_catalog(), {.job_id = "test"}, files);
+      ADD_FAILURE() << "call " << call << " failed unnoticed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Errc::io) << "call " << call << ": " << error.what();
+    }
+    if (call + 1 < calls) {
+      EXPECT_TRUE(fs::is_empty(directory.path())) << "call " << call;
+    } else {
+      EXPECT_EQ(test::what_differs(*test::open_strict(directory / "ckpt")), "");
+    }
+  }
+}
+
+// Nothing works any more, clearing up neither: the next job finds what was left, and names it.
+TEST(NativeStoreFaults, AMachineThatStopsLeavesWhatTheNextJobCanDiscard) {
+  const std::int64_t calls = calls_of_a_whole_job();
+  for (std::int64_t call = 1; call + 1 < calls; ++call) {
+    TemporaryDirectory directory;
+    FaultyFileSystem files(posix_file_system());
+    files.stop_at(call);
+    EXPECT_THROW(
+        write_checkpoint(directory / "ckpt", test::tiny_catalog(), {.job_id = "test"}, files),
+        Error);
+    EXPECT_FALSE(fs::exists(directory / "ckpt")) << "call " << call;
+    try {
+      write_checkpoint(directory / "ckpt", test::tiny_catalog());
+      ADD_FAILURE() << "took what was left";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Errc::exists);
+      EXPECT_THAT(error.what(), HasSubstr("--discard"));
+    }
+    write_checkpoint(directory / "ckpt", test::tiny_catalog(),
+                     {.job_id = "test", .discard_leftovers = true});
+    EXPECT_EQ(test::what_differs(*test::open_strict(directory / "ckpt")), "");
+  }
+}
+
+TEST(NativeStoreFaults, TwoJobsDoNotShareADirectory) {
+  TemporaryDirectory directory;
+  const auto first = test::start(directory / "ckpt", test::tiny_catalog());
+  for (const bool discard_leftovers : {false, true}) {
+    try {
+      test::start(directory / "ckpt", test::tiny_catalog(),
+                  {.job_id = "test", .discard_leftovers = discard_leftovers});
+      FAIL() << "two jobs write one directory";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Errc::busy);
+      EXPECT_EQ(error.id(), "RM701");
+    }
+  }
+  test::write_all(*first);
+  test::seal(*first);
+  first->publish();
+  EXPECT_EQ(test::what_differs(*test::open_strict(directory / "ckpt")), "");
+}
+
+TEST(OpenFiles, KeepsTheLastOnesOpenAndSyncsWhatItCloses) {
+  TemporaryDirectory directory;
+  std::vector<fs::path> paths;
+  for (const char* name : {"a", "b", "c"}) {
+    paths.push_back(directory / name);
+    test::set_content(paths.back(), "");
+  }
+  FaultyFileSystem files(posix_file_system());
+  native::OpenFiles open(files, paths, /*most=*/2);
+  const auto a = open.get(0);
+  open.get(1);
+  EXPECT_EQ(open.get(0), a);
+  EXPECT_EQ(files.calls(), 2) << "two files were opened";
+  open.get(2);
+  EXPECT_EQ(files.calls(), 4) << "b was synced, then c was opened";
+  EXPECT_EQ(open.get(0), a) << "a was asked for after b";
+  a->write_at(0, test::bytes_of("x"));
+  EXPECT_EQ(test::content_of(paths[0]), "x");
+}
+
+}  // namespace
+}  // namespace remesh

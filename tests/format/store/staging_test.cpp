@@ -1,0 +1,154 @@
+#include "remesh/store/staging.hpp"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "faulty_file_system.hpp"
+#include "native_fixture.hpp"
+#include "remesh/core/error.hpp"
+#include "temporary_directory.hpp"
+
+namespace remesh {
+namespace {
+
+using test::FaultyFileSystem;
+using test::TemporaryDirectory;
+using ::testing::HasSubstr;
+using ::testing::StrEq;
+
+namespace fs = std::filesystem;
+
+class StagingTest : public ::testing::Test {
+ protected:
+  std::string error_of_start(const fs::path& destination, bool discard_leftovers, Errc expected) {
+    try {
+      Staging(files_, destination, "0123", discard_leftovers);
+      ADD_FAILURE() << "started";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), expected) << error.what();
+      return error.what();
+    }
+    return {};
+  }
+
+  TemporaryDirectory directory_;
+  FileSystem& files_ = posix_file_system();
+  fs::path temporary_ = directory_ / ".ckpt.remesh-0123";
+};
+
+TEST_F(StagingTest, WritesBesideTheDestinationAndRenames) {
+  Staging staging(files_, directory_ / "ckpt", "0123", /*discard_leftovers=*/false);
+  EXPECT_EQ(staging.directory(), temporary_);
+  test::set_content(temporary_ / "f", "x");
+  EXPECT_FALSE(fs::exists(directory_ / "ckpt"));
+  EXPECT_TRUE(staging.publish());
+  EXPECT_EQ(test::content_of(directory_ / "ckpt/f"), "x");
+  EXPECT_FALSE(fs::exists(temporary_));
+}
+
+TEST_F(StagingTest, ATrailingSlashNamesTheSameDirectory) {
+  for (const char* written : {"ckpt/", "ckpt//", "ckpt/.", "x/../ckpt"}) {
+    Staging staging(files_, directory_.path() / written, "0123", /*discard_leftovers=*/false);
+    EXPECT_EQ(staging.directory(), temporary_) << written;
+  }
+}
+
+TEST_F(StagingTest, DestroyedBeforePublishItRemovesItself) {
+  { Staging staging(files_, directory_ / "ckpt", "0123", /*discard_leftovers=*/false); }
+  EXPECT_TRUE(fs::is_empty(directory_.path()));
+}
+
+TEST_F(StagingTest, RefusesADestinationThatExists) {
+  fs::create_directory(directory_ / "ckpt");
+  fs::create_symlink("nowhere", directory_ / "link");
+  EXPECT_THAT(error_of_start(directory_ / "ckpt", /*discard_leftovers=*/true, Errc::exists),
+              HasSubstr("destination exists"));
+  error_of_start(directory_ / "link", /*discard_leftovers=*/true, Errc::exists);
+}
+
+TEST_F(StagingTest, RefusesADestinationWithoutAName) {
+  for (const char* written : {"/", ".", "..", "a/..", ""}) {
+    error_of_start(written, /*discard_leftovers=*/false, Errc::invalid_argument);
+  }
+}
+
+TEST_F(StagingTest, AMissingParentIsNotFound) {
+  error_of_start(directory_ / "none/ckpt", /*discard_leftovers=*/false, Errc::not_found);
+}
+
+TEST_F(StagingTest, RefusesWhatAnotherJobHoldsWhateverTheOptions) {
+  Staging staging(files_, directory_ / "ckpt", "0123", /*discard_leftovers=*/false);
+  for (const bool discard_leftovers : {false, true}) {
+    EXPECT_THAT(error_of_start(directory_ / "ckpt", discard_leftovers, Errc::busy),
+                HasSubstr(temporary_.string()));
+  }
+  EXPECT_TRUE(fs::exists(temporary_));
+}
+
+TEST_F(StagingTest, NamesWhatAnEarlierJobLeftAndHowToRemoveIt) {
+  fs::create_directory(temporary_);
+  test::set_content(temporary_ / "old", "x");
+  EXPECT_THAT(
+      error_of_start(directory_ / "ckpt", /*discard_leftovers=*/false, Errc::exists),
+      StrEq(fmt::format("cannot write to '{}': an earlier job that did not finish left '{}'; "
+                        "`--discard` removes it and starts anew",
+                        (directory_ / "ckpt").string(), temporary_.string())));
+  EXPECT_TRUE(fs::exists(temporary_ / "old"));
+
+  Staging staging(files_, directory_ / "ckpt", "0123", /*discard_leftovers=*/true);
+  EXPECT_TRUE(fs::is_empty(temporary_));
+}
+
+TEST_F(StagingTest, DoesNotFollowALinkInThePlaceOfItsDirectory) {
+  fs::create_directory(directory_ / "elsewhere");
+  test::set_content(directory_ / "elsewhere/f", "x");
+  fs::create_directory_symlink("elsewhere", temporary_);
+  error_of_start(directory_ / "ckpt", /*discard_leftovers=*/true, Errc::unsafe);
+  EXPECT_EQ(test::content_of(directory_ / "elsewhere/f"), "x");
+}
+
+TEST_F(StagingTest, SomethingThatTookTheNameMeanwhileIsKept) {
+  {
+    Staging staging(files_, directory_ / "ckpt", "0123", /*discard_leftovers=*/false);
+    fs::create_directory(directory_ / "ckpt");
+    EXPECT_THROW(staging.publish(), Error);
+  }
+  EXPECT_TRUE(fs::is_empty(directory_ / "ckpt"));
+  EXPECT_FALSE(fs::exists(temporary_));
+}
+
+// The calls that change something: mkdir, then in publish sync, rename, sync.
+TEST_F(StagingTest, AfterTheRenameAFailureToSyncSaysSo) {
+  FaultyFileSystem files(files_);
+  files.fail_at(3);
+  Staging staging(files, directory_ / "ckpt", "0123", /*discard_leftovers=*/false);
+  try {
+    staging.publish();
+    FAIL() << "published";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Errc::io);
+    EXPECT_THAT(error.what(), HasSubstr("visible, durability unknown"));
+  }
+  EXPECT_TRUE(fs::exists(directory_ / "ckpt"));
+}
+
+TEST_F(StagingTest, BeforeTheRenameAFailureToSyncPublishesNothing) {
+  for (const int call : {1, 2}) {
+    FaultyFileSystem files(files_);
+    files.fail_at(call);
+    {
+      Staging staging(files, directory_ / "ckpt", "0123", /*discard_leftovers=*/false);
+      EXPECT_THROW(staging.publish(), Error);
+    }
+    EXPECT_TRUE(fs::is_empty(directory_.path())) << "call " << call;
+  }
+}
+
+}  // namespace
+}  // namespace remesh

@@ -1,0 +1,297 @@
+#include "remesh/execute/transfer.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "arbitrary.hpp"
+#include "faulty_reader.hpp"
+#include "faulty_writer.hpp"
+#include "numbered_tensor.hpp"
+#include "remesh/core/error.hpp"
+#include "remesh/store/memory_store.hpp"
+
+namespace remesh {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Machine {
+  explicit Machine(int threads = 2) : pool(threads) {}
+
+  Outcome transfer(const Reader& source, Writer& target, bool read_back = false) {
+    Context context{pool, budget, progress, log, stop};
+    return remesh::transfer(context, source, target, {.read_back = read_back});
+  }
+
+  ThreadPool pool;
+  MemoryBudget budget{MemoryBudget::least_bytes};
+  Progress progress;
+  Log log;
+  StopFlag stop;
+};
+
+std::span<std::byte> bytes_of(MemoryStore& store, const Extent& extent) {
+  return store.bytes(extent.rank)
+      .subspan(static_cast<std::size_t>(extent.offset_bytes),
+               static_cast<std::size_t>(extent.length_bytes));
+}
+
+// Gives every element the value that its tensor's name and its global index say.
+void fill(MemoryStore& store) {
+  for (const Extent& extent : store.extents().extents()) {
+    const TensorDesc& desc = store.catalog().tensors[extent.tensor];
+    std::ranges::copy(test::numbered(desc, extent.box), bytes_of(store, extent).begin());
+  }
+}
+
+// Whether every rank, replicas included, holds just that.
+::testing::AssertionResult holds_numbers(MemoryStore& store) {
+  for (const Extent& extent : store.extents().extents()) {
+    const TensorDesc& desc = store.catalog().tensors[extent.tensor];
+    const std::string differs = test::what_differs(desc, extent.box, bytes_of(store, extent));
+    if (!differs.empty()) {
+      return ::testing::AssertionFailure() << "rank " << extent.rank << ": " << differs;
+    }
+  }
+  return ::testing::AssertionSuccess();
+}
+
+std::vector<std::byte> contents(MemoryStore& store) {
+  std::vector<std::byte> all;
+  for (Rank rank = 0; rank < store.catalog().layout.mesh().num_ranks(); ++rank) {
+    const auto bytes = store.bytes(rank);
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  }
+  return all;
+}
+
+Catalog on_another_layout(const Catalog& catalog, test::Arbitrary& arbitrary) {
+  Catalog other = catalog;
+  other.layout = arbitrary.layout(other.tensors);
+  return other;
+}
+
+// Every rank's every element holds what its tensor's name and global index say, whatever the two
+// layouts; the way back gives the first bytes again; and no layout changes a digest.
+TEST(Transfer, CarriesEveryElementOfRandomLayoutsThereAndBack) {
+  Machine machine;
+  for (unsigned seed = 0; seed < 10000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    test::Arbitrary arbitrary(seed);
+    const Catalog catalog = arbitrary.catalog();
+    MemoryStore first(catalog);
+    fill(first);
+    MemoryStore second(on_another_layout(catalog, arbitrary));
+    MemoryStore third(catalog);
+    const std::vector<std::byte> before = contents(first);
+
+    auto there = second.writer();
+    machine.transfer(*first.reader(), *there);
+    ASSERT_TRUE(holds_numbers(second));
+    auto back = third.writer();
+    machine.transfer(*second.reader(), *back);
+    ASSERT_EQ(contents(third), before);
+  }
+}
+
+TEST(Transfer, GivesTheSameBytesForAnyNumberOfWorkers) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    test::Arbitrary arbitrary(seed);
+    const Catalog catalog = arbitrary.catalog();
+    const Catalog wanted = on_another_layout(catalog, arbitrary);
+    MemoryStore source(catalog);
+    fill(source);
+    std::vector<std::byte> first;
+    for (const int threads : {1, 2, 7}) {
+      Machine machine(threads);
+      MemoryStore target(wanted);
+      auto writer = target.writer();
+      machine.transfer(*source.reader(), *writer);
+      if (first.empty()) first = contents(target);
+      ASSERT_EQ(contents(target), first);
+    }
+  }
+}
+
+// A store with one matrix, split over two ranks.
+class Matrix : public MemoryStore {
+ public:
+  explicit Matrix(Split split, std::vector<Digest> digests = {})
+      : MemoryStore(one_matrix(std::move(split), std::move(digests))) {
+    fill(*this);
+  }
+
+ private:
+  static Catalog one_matrix(Split split, std::vector<Digest> digests) {
+    Catalog catalog;
+    catalog.tensors.push_back({"matrix", DType::f32, Box{{0, 8}, {0, 6}}});
+    catalog.digests = std::move(digests);
+    catalog.layout = Layout(Mesh({{"tp", 2}}), {Placement{{std::move(split)}, {}}}, {Placed{}}, {});
+    return catalog;
+  }
+};
+
+const Split rows{.dim = 0, .over = {"tp"}};
+const Split columns{.dim = 1, .over = {"tp"}};
+
+// A Writer that tells how far it was taken.
+class WatchedWriter final : public Writer {
+ public:
+  struct Progress {
+    bool sealed = false;
+    bool published = false;
+  };
+
+  WatchedWriter(std::unique_ptr<Writer> inner, Progress& progress)
+      : inner_(std::move(inner)), progress_(progress) {}
+
+  const Catalog& catalog() const noexcept override { return inner_->catalog(); }
+  const ExtentMap& extents() const noexcept override { return inner_->extents(); }
+  ExtentMap extents_on_medium() const override { return inner_->extents_on_medium(); }
+  void write(std::size_t tensor, const Box& box, std::span<const std::byte> from,
+             const Tap& tap) override {
+    inner_->write(tensor, box, from, tap);
+  }
+  void seal(std::span<const Digest> digests, std::span<const Digest> block_crcs) override {
+    progress_.sealed = true;
+    inner_->seal(digests, block_crcs);
+  }
+  std::unique_ptr<Reader> reopen() const override { return inner_->reopen(); }
+  bool publish() override {
+    progress_.published = true;
+    return inner_->publish();
+  }
+
+ private:
+  std::unique_ptr<Writer> inner_;
+  Progress& progress_;
+};
+
+void expect_refused(const Reader& source, Writer& target, Errc code, const char* text) {
+  Machine machine;
+  try {
+    machine.transfer(source, target);
+    ADD_FAILURE() << "published it";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_THAT(error.what(), HasSubstr(text));
+    EXPECT_THAT(error.what(), HasSubstr("'matrix'"));
+  }
+}
+
+// Each mistake that a Reader or a Writer can make, caught before anything is even sealed.
+void expect_caught(test::Fault fault, bool reader, Errc code, const char* text) {
+  Matrix source(rows);
+  Matrix target(columns);
+  WatchedWriter::Progress progress;
+  auto watched = std::make_unique<WatchedWriter>(target.writer(), progress);
+  if (reader) {
+    const test::FaultyReader faulty(source.reader(), fault);
+    expect_refused(faulty, *watched, code, text);
+    EXPECT_TRUE(faulty.struck());
+  } else {
+    test::FaultyWriter faulty(std::move(watched), fault);
+    expect_refused(*source.reader(), faulty, code, text);
+    EXPECT_TRUE(faulty.struck());
+  }
+  EXPECT_FALSE(progress.sealed || progress.published);
+}
+
+TEST(Transfer, CatchesAReaderThatIsOffByOneRow) {
+  expect_caught(test::Fault::off_by_one_row, /*reader=*/true, Errc::internal, "cannot publish");
+}
+
+TEST(Transfer, CatchesAWriterThatIsOffByOneRow) {
+  expect_caught(test::Fault::off_by_one_row, /*reader=*/false, Errc::internal, "cannot publish");
+}
+
+TEST(Transfer, CatchesAByteThatChangesBehindTheReader) {
+  expect_caught(test::Fault::flipped_byte, /*reader=*/true, Errc::internal, "cannot publish");
+}
+
+TEST(Transfer, CatchesAByteThatChangesBeforeTheFile) {
+  expect_caught(test::Fault::flipped_byte, /*reader=*/false, Errc::internal, "cannot publish");
+}
+
+TEST(Transfer, CatchesAReadThatIsLeftOut) {
+  expect_caught(test::Fault::skipped, /*reader=*/true, Errc::corrupt, "exactly once");
+}
+
+TEST(Transfer, CatchesAWriteThatIsLeftOut) {
+  expect_caught(test::Fault::skipped, /*reader=*/false, Errc::internal, "cannot publish");
+}
+
+TEST(Transfer, RefusesASourceThatDoesNotHashToWhatItRecords) {
+  Matrix source(rows, {Digest{1}});
+  Matrix target(columns);
+  const auto reader = source.reader();
+  const auto writer = target.writer();
+  expect_refused(*reader, *writer, Errc::corrupt, "crc64xz:0000000000000001 is recorded");
+}
+
+TEST(Transfer, RefusesATargetWithOtherTensors) {
+  Matrix source(rows);
+  Catalog other = source.catalog();
+  other.tensors[0].dtype = DType::i32;
+  MemoryStore target(other);
+  const auto reader = source.reader();
+  const auto writer = target.writer();
+  expect_refused(*reader, *writer, Errc::invalid_argument, "cannot write");
+}
+
+TEST(Transfer, StopsWhenAskedAndPublishesNothing) {
+  Machine machine;
+  machine.stop.request(15);
+  Matrix source(rows);
+  Matrix target(columns);
+  WatchedWriter::Progress progress;
+  WatchedWriter guarded(target.writer(), progress);
+  try {
+    machine.transfer(*source.reader(), guarded);
+    FAIL() << "went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Errc::stopped);
+  }
+  EXPECT_FALSE(progress.sealed || progress.published);
+}
+
+TEST(Transfer, SaysHowManyWorkersTheBudgetIsFor) {
+  Machine machine(200);
+  Matrix source(rows);
+  Matrix target(columns);
+  const auto writer = target.writer();
+  try {
+    machine.transfer(*source.reader(), *writer);
+    FAIL() << "gave 200 workers a panel each of 64 MiB";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Errc::out_of_memory);
+    EXPECT_THAT(error.what(), HasSubstr("200 workers"));
+  }
+}
+
+TEST(Transfer, ReportsWhatItMovedAndProved) {
+  Machine machine;
+  Matrix source(rows);
+  Matrix target(columns);
+  const auto writer = target.writer();
+  const Outcome sent = machine.transfer(*source.reader(), *writer);
+  EXPECT_EQ(sent.tensors, 1);
+  EXPECT_EQ(sent.read_bytes, 8 * 6 * 4);
+  EXPECT_EQ(sent.written_bytes, 8 * 6 * 4);
+  EXPECT_EQ(sent.recorded, 0);
+  EXPECT_EQ(sent.proved, Proved::sent);
+  const auto again = target.writer();
+  EXPECT_EQ(machine.transfer(*source.reader(), *again, /*read_back=*/true).proved,
+            Proved::read_back);
+}
+
+}  // namespace
+}  // namespace remesh
