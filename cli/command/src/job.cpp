@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -105,10 +107,16 @@ FileSystem::Path destination_path(const JobOptions& options) {
   return path;
 }
 
+// Without links, and from the root; the path as it is where the system cannot say.
+FileSystem::Path whole_path(const FileSystem::Path& path) {
+  std::error_code failed;
+  FileSystem::Path whole = std::filesystem::weakly_canonical(path, failed);
+  return failed ? path : whole;
+}
+
 void check_outside(const FileSystem::Path& destination, const JobOptions& options) {
-  const auto source = std::filesystem::absolute(options.source).lexically_normal() / "";
-  const auto target = std::filesystem::absolute(destination).lexically_normal();
-  if (!target.native().starts_with(source.native())) return;
+  const FileSystem::Path source = whole_path(options.source) / "";
+  if (!whole_path(destination).native().starts_with(source.native())) return;
   throw Error(Errc::invalid_argument,
               fmt::format("cannot write {}: it lies inside the source {}, which nothing may change",
                           options.destination, options.source));
@@ -117,7 +125,7 @@ void check_outside(const FileSystem::Path& destination, const JobOptions& option
 // The same job gets the same id, so that it finds what an earlier run left behind.
 std::string job_id(const Job& job, const JobOptions& options) {
   const std::string text =
-      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", std::filesystem::absolute(options.source).string(),
+      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", whole_path(options.source).string(),
                   job.source->catalog().save_id, job.to, describe(job.mesh), options.copies,
                   options.shard_size, options.rules);
   const Digest digest = digest_of(std::as_bytes(std::span(text)));

@@ -7,7 +7,8 @@
 
 namespace remesh::native {
 
-/// Throws what a parser found wrong: an Error with the finding's id, and the code that goes with it.
+/// Throws what a parser found wrong: an Error with the finding's id, and the code that goes with
+/// it.
 [[noreturn]] inline void damaged(const std::string& what, const char* id = "RM207") {
   Finding finding;
   finding.id = id;

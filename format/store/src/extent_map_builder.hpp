@@ -8,8 +8,8 @@
 
 namespace remesh::native {
 
-/// Puts the extents of a checkpoint's shards together: from a shard's own numbers of tensors, blocks
-/// and files to those of the whole.
+/// Puts the extents of a checkpoint's shards together: from a shard's own numbers of tensors,
+/// blocks and files to those of the whole.
 class ExtentMapBuilder {
  public:
   /// Returns the file's number.

@@ -1,166 +1,32 @@
 #include "remesh/store/file_system.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <fcntl.h>
 #include <limits>
 #include <system_error>
+#include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 
+#include "posix_file.hpp"
 #include "remesh/core/error.hpp"
 
 namespace remesh {
 namespace {
 
+using posix::Descriptor;
+using posix::fail;
 using Path = FileSystem::Path;
 
-// What a caller can act on, for the system's reasons that mean more than "the file system refused".
-struct Reason {
-  Errc code = Errc::io;
-  const char* id = "RM703";
-};
-
-Reason reason_of(int error) noexcept {
-  switch (error) {
-    case ENOENT:
-      return {Errc::not_found, ""};
-    case EEXIST:
-    case ENOTEMPTY:
-      return {Errc::exists, ""};
-    case ELOOP:
-      return {Errc::unsafe, "RM604"};
-    case ENOSPC:
-    case EDQUOT:
-      return {Errc::io, "RM702"};
-    default:
-      return {};
-  }
-}
-
-[[noreturn]] void fail(const char* verb, const Path& path, int error) {
-  const Reason reason = reason_of(error);
-  throw Error(reason.code,
-              fmt::format("cannot {} '{}': {}", verb, path.string(),
-                          std::generic_category().message(error)),
-              reason.id);
-}
-
-// Owns a file descriptor.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) noexcept : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-
-  int get() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
-
-Descriptor open_descriptor(const char* verb, const Path& path, int flags) {
-  for (;;) {
-    const int fd = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd >= 0) return Descriptor(fd);
-    if (errno != EINTR) fail(verb, path, errno);
-  }
-}
-
 Descriptor open_directory(const char* verb, const Path& path, int flags = 0) {
-  return open_descriptor(verb, path.empty() ? Path(".") : path, O_RDONLY | O_DIRECTORY | flags);
-}
-
-void sync_descriptor(int fd, const Path& path) {
-  // EINTR says nothing about the data; all other failures are final.
-  while (::fsync(fd) != 0) {
-    if (errno != EINTR) fail("sync", path, errno);
-  }
-}
-
-class PosixFile final : public File {
- public:
-  PosixFile(Descriptor fd, Path path) : fd_(std::move(fd)), path_(std::move(path)) {}
-
-  void read_at(std::int64_t offset, std::span<std::byte> into) const override;
-  void write_at(std::int64_t offset, std::span<const std::byte> from) override;
-  std::int64_t size_bytes() const override;
-  void sync() override;
-  void forget_cache() noexcept override { ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED); }
-
- private:
-  Descriptor fd_;
-  Path path_;
-  std::atomic<bool> voided_{false};
-};
-
-void PosixFile::read_at(std::int64_t offset, std::span<std::byte> into) const {
-  std::size_t done = 0;
-  while (done < into.size()) {
-    const auto at = offset + static_cast<std::int64_t>(done);
-    const ssize_t count = ::pread(fd_.get(), into.data() + done, into.size() - done, at);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail("read", path_, errno);
-    if (count == 0) {
-      throw Error(Errc::corrupt,
-                  fmt::format("cannot read '{}': it ends at byte {}, but bytes up to {} are needed; "
-                              "the file is cut short",
-                              path_.string(), at,
-                              offset + static_cast<std::int64_t>(into.size())),
-                  "RM202");
-    }
-    done += static_cast<std::size_t>(count);
-  }
-}
-
-[[noreturn]] void fail_write(const Path& path, std::int64_t offset, std::size_t count, int error) {
-  const Reason reason = reason_of(error);
-  throw Error(Errc::io,
-              fmt::format("cannot write {} bytes at {} of '{}': {}", count, offset, path.string(),
-                          std::generic_category().message(error)),
-              reason.code == Errc::io ? reason.id : "RM703");
-}
-
-void PosixFile::write_at(std::int64_t offset, std::span<const std::byte> from) {
-  std::size_t done = 0;
-  while (done < from.size()) {
-    const auto at = offset + static_cast<std::int64_t>(done);
-    const ssize_t count = ::pwrite(fd_.get(), from.data() + done, from.size() - done, at);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) fail_write(path_, offset, from.size(), count < 0 ? errno : EIO);
-    done += static_cast<std::size_t>(count);
-  }
-}
-
-std::int64_t PosixFile::size_bytes() const {
-  struct stat status {};
-  if (::fstat(fd_.get(), &status) != 0) fail("look at", path_, errno);
-  return status.st_size;
-}
-
-// After a failed fsync the kernel may call lost pages clean: a second call would report success.
-void PosixFile::sync() {
-  if (voided_.load()) {
-    throw Error(Errc::io,
-                fmt::format("cannot sync '{}': an earlier sync of it failed", path_.string()),
-                "RM703");
-  }
-  voided_.store(true);
-  sync_descriptor(fd_.get(), path_);
-  voided_.store(false);
+  return posix::open_descriptor(verb, path.empty() ? Path(".") : path,
+                                O_RDONLY | O_DIRECTORY | flags);
 }
 
 EntryKind kind_of(mode_t mode) noexcept {
@@ -168,18 +34,6 @@ EntryKind kind_of(mode_t mode) noexcept {
   if (S_ISDIR(mode)) return EntryKind::directory;
   if (S_ISLNK(mode)) return EntryKind::link;
   return EntryKind::other;
-}
-
-std::unique_ptr<File> open_regular(const Path& path, int flags) {
-  // O_NONBLOCK: opening a FIFO must not wait for its other end. Regular files ignore it.
-  Descriptor fd = open_descriptor("open", path, flags | O_NONBLOCK);
-  struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) fail("look at", path, errno);
-  if (!S_ISREG(status.st_mode)) {
-    throw Error(Errc::unsafe,
-                fmt::format("cannot open '{}': it is not a regular file", path.string()), "RM604");
-  }
-  return std::make_unique<PosixFile>(std::move(fd), path);
 }
 
 class HeldLock final : public DirectoryLock {
@@ -199,16 +53,13 @@ void rename_checked(const FileSystem& files, const Path& from, const Path& to) {
 class PosixFileSystem final : public FileSystem {
  public:
   std::unique_ptr<File> open(const Path& path) const override {
-    return open_regular(path, O_RDONLY);
+    return posix::open_regular(path, O_RDONLY);
   }
 
-  std::unique_ptr<File> create(const Path& path) override {
-    return std::make_unique<PosixFile>(
-        open_descriptor("create", path, O_RDWR | O_CREAT | O_EXCL), path);
-  }
+  std::unique_ptr<File> create(const Path& path) override { return posix::create_regular(path); }
 
   std::unique_ptr<File> open_for_writing(const Path& path) override {
-    return open_regular(path, O_RDWR);
+    return posix::open_regular(path, O_RDWR);
   }
 
   std::optional<Entry> look(const Path& path) const override;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <hdf5.h>
-
 #include <span>
 #include <string>
 #include <utility>
@@ -119,16 +118,16 @@ inline File create_file(const char* path, const Properties& creation, const Prop
 }
 
 inline Group create_group(hid_t parent, const char* name, const Properties& creation) {
-  return Group(check_id(H5Gcreate2(parent, name, H5P_DEFAULT, creation.id(), H5P_DEFAULT),
-                        "H5Gcreate2"));
+  return Group(
+      check_id(H5Gcreate2(parent, name, H5P_DEFAULT, creation.id(), H5P_DEFAULT), "H5Gcreate2"));
 }
 
 inline Space create_scalar_space() { return Space(check_id(H5Screate(H5S_SCALAR), "H5Screate")); }
 /// A scalar where there are no dims.
 inline Space create_space(std::span<const hsize_t> dims) {
   if (dims.empty()) return create_scalar_space();
-  return Space(check_id(
-      H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr), "H5Screate_simple"));
+  return Space(check_id(H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
+                        "H5Screate_simple"));
 }
 
 inline Type copy_type(hid_t type) { return Type(check_id(H5Tcopy(type), "H5Tcopy")); }
@@ -158,9 +157,9 @@ inline void pad_with_nul(const Type& type) {
 
 inline Dataset create_dataset(hid_t parent, const char* name, hid_t type, const Space& space,
                               const Properties& creation) {
-  return Dataset(check_id(
-      H5Dcreate2(parent, name, type, space.id(), H5P_DEFAULT, creation.id(), H5P_DEFAULT),
-      "H5Dcreate2"));
+  return Dataset(
+      check_id(H5Dcreate2(parent, name, type, space.id(), H5P_DEFAULT, creation.id(), H5P_DEFAULT),
+               "H5Dcreate2"));
 }
 /// From the start of the file, the user block included. Precondition: the dataset has bytes.
 inline haddr_t offset_of(const Dataset& dataset) {
@@ -170,8 +169,8 @@ inline haddr_t offset_of(const Dataset& dataset) {
 }
 
 inline Attribute create_attribute(hid_t object, const char* name, hid_t type, const Space& space) {
-  return Attribute(check_id(
-      H5Acreate2(object, name, type, space.id(), H5P_DEFAULT, H5P_DEFAULT), "H5Acreate2"));
+  return Attribute(
+      check_id(H5Acreate2(object, name, type, space.id(), H5P_DEFAULT, H5P_DEFAULT), "H5Acreate2"));
 }
 inline void write_attribute(const Attribute& attribute, hid_t memory_type, const void* value) {
   check(H5Awrite(attribute.id(), memory_type, value), "H5Awrite");

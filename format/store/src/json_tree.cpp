@@ -108,8 +108,7 @@ Json parse_json(std::string_view text, const JsonStream& stream) {
   return builder.take();
 }
 
-Members::Members(const Json& value, std::string where,
-                 std::initializer_list<std::string_view> keys)
+Members::Members(const Json& value, std::string where, std::initializer_list<std::string_view> keys)
     : value_(value), where_(std::move(where)) {
   if (!value.is_object()) damaged(fmt::format("{} is no object", where_), "RM103");
   for (const auto& [key, member] : value.items()) {

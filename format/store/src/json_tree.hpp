@@ -22,8 +22,8 @@ struct JsonStream {
 };
 
 /// Parses `text`, whole. Throws Error(corrupt): RM103 if it is not JSON or holds a number with a
-/// fraction or beyond 63 bits, RM608 for a repeated key; Error(out_of_memory, RM605) if it is nested
-/// deeper than 64 or has more than 16 million values besides those that `stream` takes.
+/// fraction or beyond 63 bits, RM608 for a repeated key; Error(out_of_memory, RM605) if it is
+/// nested deeper than 64 or has more than 16 million values besides those that `stream` takes.
 Json parse_json(std::string_view text, const JsonStream& stream);
 
 /// The members of a JSON object, asked for by name and kind. Every question that the object cannot

@@ -7,7 +7,8 @@
 #include <vector>
 
 /// @file
-/// Fixed-width little-endian integers in bytes. Every machine that remesh builds for stores them so.
+/// Fixed-width little-endian integers in bytes. Every machine that remesh builds for stores them
+/// so.
 
 namespace remesh::native {
 

@@ -18,11 +18,11 @@ inline constexpr std::string_view side_directory = "side";
 /// The most bytes of a manifest that are read.
 inline constexpr std::int64_t most_manifest_bytes = std::int64_t{512} << 20;
 
-/// A shard file as the manifest lists it. The digest of its header binds all of its content.
+/// A shard file as the manifest lists it. The CRC of its header binds all of its content.
 struct ShardEntry {
   Rank rank = 0;
   std::int64_t size_bytes = 0;
-  Digest header;
+  Digest header_crc;
 
   friend bool operator==(const ShardEntry&, const ShardEntry&) = default;
 };
@@ -36,8 +36,8 @@ struct Manifest {
 /// Throws Error(unsupported) if some text is not UTF-8.
 std::string to_json(const Manifest& manifest);
 
-/// The inverse. Throws Error with RM102 for another version, RM603 for a side file's name, RM605 and
-/// RM608 as parse_json does, and RM103 for all else; the message does not name the file.
+/// The inverse. Throws Error with RM102 for another version, RM603 for a side file's name, RM605
+/// and RM608 as parse_json does, and RM103 for all else; the message does not name the file.
 Manifest parse_manifest(std::string_view text);
 
 /// What COMMIT holds: one line with digest and size of the manifest's text.

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <optional>
 #include <unordered_set>
@@ -9,6 +8,7 @@
 
 #include "damage.hpp"
 #include "json_tree.hpp"
+#include "layout_json.hpp"
 #include "manifest.hpp"
 #include "remesh/store/file_system.hpp"
 
@@ -70,98 +70,6 @@ void check_unique(std::span<const TensorDesc> descs) {
   }
 }
 
-Mesh parse_mesh_of(const Json& value) {
-  const Members members(value, "'mesh'", {"axes", "order"});
-  const auto order = members.texts("order");
-  const Json& sizes = members.at("axes");
-  if (!sizes.is_object() || sizes.size() != order.size()) {
-    damaged("'order' of 'mesh' does not list its axes", "RM103");
-  }
-  std::vector<Axis> axes;
-  for (const std::string& name : order) {
-    const auto size = sizes.find(name);
-    if (size == sizes.end() || !size->is_number_integer()) {
-      damaged(fmt::format("the axis {:?} of 'mesh' has no size", name), "RM103");
-    }
-    axes.push_back({name, size->get<std::int64_t>()});
-  }
-  return Mesh(std::move(axes));
-}
-
-template <typename Enum>
-struct Named {
-  std::string_view name;
-  Enum value;
-};
-
-template <typename Enum, std::size_t n>
-Enum parse_name(const Members& members, std::string_view key,
-                const std::array<Named<Enum>, n>& table) {
-  const auto found = std::ranges::find(table, members.text(key), &Named<Enum>::name);
-  if (found == table.end()) {
-    damaged(fmt::format("'{}' of {} is {:?}, which is unknown", key, members.where(),
-                        members.text(key)),
-            "RM103");
-  }
-  return found->value;
-}
-
-Split parse_split(const Json& value) {
-  static constexpr std::array rules{Named<SplitRule>{"balanced", SplitRule::balanced},
-                                    Named<SplitRule>{"chunk", SplitRule::chunk},
-                                    Named<SplitRule>{"sizes", SplitRule::sizes}};
-  const Members members(value, "a split",
-                        {"dim", "groups", "over", "rule", "share_groups", "sizes", "unit"});
-  return {.dim = static_cast<int>(members.integer("dim", 0, max_ndim - 1)),
-          .over = members.texts("over"),
-          .rule = parse_name(members, "rule", rules),
-          .sizes = members.integers("sizes", 0, most),
-          .groups = members.integer("groups", 0, most),
-          .share_groups = members.boolean("share_groups"),
-          .unit = members.text("unit")};
-}
-
-Pin parse_pin(const Json& value) {
-  static constexpr std::array targets{
-      Named<PinTo>{"coordinates", PinTo::coordinates}, Named<PinTo>{"layer", PinTo::layer},
-      Named<PinTo>{"first", PinTo::first}, Named<PinTo>{"last", PinTo::last},
-      Named<PinTo>{"ends", PinTo::ends}};
-  const Members members(value, "a pin", {"axis", "coordinates", "to"});
-  Pin pin{.axis = members.text("axis"),
-          .to = parse_name(members, "to", targets),
-          .coordinates = members.integers("coordinates", 0, most)};
-  if (!std::ranges::is_sorted(pin.coordinates)) {
-    damaged("the coordinates of a pin are not in order", "RM103");
-  }
-  return pin;
-}
-
-Stages parse_stages(const Members& members) {
-  Stages stages{members.integers("stages", 0, std::numeric_limits<std::int32_t>::max())};
-  Index left = std::numeric_limits<std::int32_t>::max();
-  for (const Index layers : stages.layers) {
-    left -= layers;
-    if (left < 0) damaged("its stages have too many layers", "RM605");
-  }
-  return stages;
-}
-
-Layout parse_layout(const Json& value, Mesh mesh, std::vector<Placed> placed) {
-  const Members members(value, "'layout'", {"placements", "stages"});
-  std::vector<Placement> placements;
-  for (const Json& each : members.array("placements")) {
-    const Members placement(each, "a placement", {"pins", "splits"});
-    placements.emplace_back();
-    for (const Json& split : placement.array("splits")) {
-      placements.back().splits.push_back(parse_split(split));
-    }
-    for (const Json& pin : placement.array("pins")) {
-      placements.back().pins.push_back(parse_pin(pin));
-    }
-  }
-  return Layout(std::move(mesh), std::move(placements), std::move(placed), parse_stages(members));
-}
-
 std::vector<SideFile> parse_side(const Json& list) {
   std::vector<SideFile> side;
   for (const Json& value : list) {
@@ -170,8 +78,8 @@ std::vector<SideFile> parse_side(const Json& list) {
     if (!side.empty() && side.back().name >= members.text("name")) {
       damaged("its side files are not in order", "RM103");
     }
-    side.push_back(
-        {members.text("name"), members.integer("size", 0, most), parse_digest_of(members, "digest")});
+    side.push_back({members.text("name"), members.integer("size", 0, most),
+                    parse_digest_of(members, "digest")});
   }
   return side;
 }
@@ -227,13 +135,13 @@ Rank parse_shard_name(const std::string& name, Index ranks) {
 std::vector<ShardEntry> parse_shards(const Json& list, Index ranks) {
   std::vector<ShardEntry> shards;
   for (const Json& value : list) {
-    const Members members(value, "a file", {"header", "name", "size"});
+    const Members members(value, "a file", {"header_crc", "name", "size"});
     const Rank rank = parse_shard_name(members.text("name"), ranks);
     if (!shards.empty() && shards.back().rank >= rank) {
       damaged("its files are not in order", "RM103");
     }
-    shards.push_back(
-        {rank, members.integer("size", header_bytes, most), parse_digest_of(members, "header")});
+    shards.push_back({rank, members.integer("size", header_bytes, most),
+                      parse_digest_of(members, "header_crc")});
   }
   return shards;
 }
@@ -260,8 +168,9 @@ Manifest parse_version_0(std::string_view text) {
   const Json root =
       parse_json(text, {"tensors", [&](const Json& element) { tensors.take(element); }});
   check_version(root);
-  const Members members(root, "it", {"files", "format", "format_version", "layout", "mesh",
-                                     "packaging", "run_id", "save_id", "side", "tensors"});
+  const Members members(root, "it",
+                        {"files", "format", "format_version", "layout", "mesh", "packaging",
+                         "run_id", "save_id", "side", "tensors"});
   if (!members.array("tensors").empty()) damaged("'tensors' has other than objects", "RM103");
   check_unique(tensors.descs);
 
@@ -270,8 +179,8 @@ Manifest parse_version_0(std::string_view text) {
   catalog.format = "remesh";
   catalog.tensors = std::move(tensors.descs);
   catalog.digests = std::move(tensors.digests);
-  catalog.layout = parse_layout(members.at("layout"), parse_mesh_of(members.at("mesh")),
-                                std::move(tensors.placed));
+  catalog.layout =
+      parse_layout(members.at("layout"), parse_mesh(members.at("mesh")), std::move(tensors.placed));
   catalog.side = parse_side(members.array("side"));
   catalog.packaging = parse_packaging(members.at("packaging"), catalog.tensors.size());
   catalog.run_id = members.text("run_id");

@@ -1,12 +1,12 @@
-#include <sodium.h>
-
 #include <array>
 #include <cassert>
+#include <sodium.h>
 #include <span>
 
 #include <fmt/format.h>
 
 #include "json_tree.hpp"
+#include "layout_json.hpp"
 #include "manifest.hpp"
 #include "remesh/core/error.hpp"
 
@@ -22,68 +22,6 @@ std::string dump(const Json& value) {
     throw Error(Errc::unsupported,
                 fmt::format("cannot write the manifest: some text is not UTF-8: {}", error.what()));
   }
-}
-
-std::string_view name_of(SplitRule rule) {
-  switch (rule) {
-    case SplitRule::balanced:
-      return "balanced";
-    case SplitRule::chunk:
-      return "chunk";
-    case SplitRule::sizes:
-      return "sizes";
-  }
-  return "balanced";
-}
-
-std::string_view name_of(PinTo to) {
-  switch (to) {
-    case PinTo::coordinates:
-      return "coordinates";
-    case PinTo::layer:
-      return "layer";
-    case PinTo::first:
-      return "first";
-    case PinTo::last:
-      return "last";
-    case PinTo::ends:
-      return "ends";
-  }
-  return "coordinates";
-}
-
-Json json_of(const Placement& placement) {
-  Json splits = Json::array();
-  for (const Split& split : placement.splits) {
-    splits.push_back({{"dim", split.dim},
-                      {"groups", split.groups},
-                      {"over", split.over},
-                      {"rule", name_of(split.rule)},
-                      {"share_groups", split.share_groups},
-                      {"sizes", split.sizes},
-                      {"unit", split.unit}});
-  }
-  Json pins = Json::array();
-  for (const Pin& pin : placement.pins) {
-    pins.push_back({{"axis", pin.axis}, {"coordinates", pin.coordinates}, {"to", name_of(pin.to)}});
-  }
-  return {{"pins", std::move(pins)}, {"splits", std::move(splits)}};
-}
-
-Json json_of(const Layout& layout) {
-  Json placements = Json::array();
-  for (const Placement& placement : layout.placements()) placements.push_back(json_of(placement));
-  return {{"placements", std::move(placements)}, {"stages", layout.stages().layers}};
-}
-
-Json json_of(const Mesh& mesh) {
-  Json sizes = Json::object();
-  Json order = Json::array();
-  for (const Axis& axis : mesh.axes()) {
-    sizes[axis.name] = axis.size;
-    order.push_back(axis.name);
-  }
-  return {{"axes", std::move(sizes)}, {"order", std::move(order)}};
 }
 
 Json json_of(const Packaging& packaging) {
@@ -113,7 +51,7 @@ Json json_of(std::span<const SideFile> side) {
 Json json_of(std::span<const ShardEntry> shards, Index ranks) {
   Json list = Json::array();
   for (const ShardEntry& shard : shards) {
-    list.push_back({{"header", to_string(shard.header)},
+    list.push_back({{"header_crc", to_string(shard.header_crc)},
                     {"name", shard_name(shard.rank, ranks)},
                     {"size", shard.size_bytes}});
   }

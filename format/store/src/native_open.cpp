@@ -86,7 +86,8 @@ std::optional<Manifest> Opening::read_manifest() {
     Finding finding;
     finding.id = "RM101";
     finding.message = fmt::format(
-        "cannot open '{}': it is not a remesh checkpoint: it has no manifest.json, COMMIT or shards",
+        "cannot open '{}': it is not a remesh checkpoint: it has no manifest.json, COMMIT or "
+        "shards",
         complaints_.root().string());
     complaints_.add(std::move(finding));
     return std::nullopt;
@@ -101,9 +102,15 @@ std::optional<Manifest> Opening::read_manifest() {
 
 // Before a byte of the manifest is parsed.
 void Opening::check_commit(const std::string& manifest) {
-  if (!files_.look(complaints_.path(commit_file))) {
+  const auto entry = files_.look(complaints_.path(commit_file));
+  if (!entry) {
     complaints_.add("RM105", commit_file,
                     "there is none; what has no COMMIT was never finished, and is no checkpoint");
+    return;
+  }
+  if (entry->size_bytes > most_commit_bytes) {
+    complaints_.add("RM103", commit_file,
+                    fmt::format("it has {} bytes, but is one line", entry->size_bytes));
     return;
   }
   const auto found = complaints_.attempt(commit_file, [&] {
@@ -119,8 +126,7 @@ void Opening::check_commit(const std::string& manifest) {
 }
 
 std::optional<Entry> Opening::find_regular(const std::string& name) const {
-  const auto found = complaints_.attempt(
-      name, [&] { return files_.look(complaints_.path(name)); });
+  const auto found = complaints_.attempt(name, [&] { return files_.look(complaints_.path(name)); });
   if (!found) return std::nullopt;
   const std::optional<Entry>& entry = *found;
   if (!entry) {
@@ -132,8 +138,7 @@ std::optional<Entry> Opening::find_regular(const std::string& name) const {
   return entry;
 }
 
-bool Opening::check_size(const std::string& name, std::int64_t found,
-                         std::int64_t expected) const {
+bool Opening::check_size(const std::string& name, std::int64_t found, std::int64_t expected) const {
   if (found < expected) {
     complaints_.add("RM202", name,
                     fmt::format("it has {} bytes, but manifest.json records {}; it was cut short",
@@ -166,10 +171,10 @@ void Opening::read_shard(const ShardEntry& entry, std::uint32_t number, const st
   if (!file) return;
   const auto read = native::read_header(**file, path, name, complaints_.findings());
   if (!read || !belongs(entry, read->header, name)) return;
-  if (read->digest != entry.header || read->header.file_bytes != entry.size_bytes) {
+  if (read->crc != entry.header_crc || read->header.file_bytes != entry.size_bytes) {
     complaints_.add("RM207", name,
                     fmt::format("its header hashes to {}, but manifest.json records {}",
-                                to_string(read->digest), to_string(entry.header)),
+                                to_string(read->crc), to_string(entry.header_crc)),
                     ByteRange{0, native::header_bytes});
     return;
   }
@@ -177,8 +182,7 @@ void Opening::read_shard(const ShardEntry& entry, std::uint32_t number, const st
       (*file)->size_bytes() < read->header.index.end) {
     return;
   }
-  const auto index =
-      native::read_index(**file, read->header, path, name, complaints_.findings());
+  const auto index = native::read_index(**file, read->header, path, name, complaints_.findings());
   if (!index || !agrees(*index, name)) return;
   map_.add_shard(number, read->header, *index);
   unread_ranks_.pop_back();
@@ -210,8 +214,7 @@ bool Opening::belongs(const ShardEntry& entry, const ShardHeader& header,
 
 bool Opening::agrees(const ShardIndex& index, const std::string& name) const {
   for (const native::ShardTensor& tensor : index.tensors) {
-    if (tensor.number < catalog_.tensors.size() &&
-        catalog_.tensors[tensor.number] == tensor.desc) {
+    if (tensor.number < catalog_.tensors.size() && catalog_.tensors[tensor.number] == tensor.desc) {
       continue;
     }
     complaints_.add("RM303", name,
@@ -252,9 +255,10 @@ void Opening::report_extras_in(const Path& directory, const std::string& prefix)
     Finding finding;
     finding.id = "RM108";
     finding.severity = Severity::warn;
-    finding.message = fmt::format("'{}' is not listed by manifest.json; it is not part of the "
-                                  "checkpoint",
-                                  complaints_.path(name).string());
+    finding.message = fmt::format(
+        "'{}' is not listed by manifest.json; it is not part of the "
+        "checkpoint",
+        complaints_.path(name).string());
     finding.file = name;
     complaints_.add(std::move(finding));
   }

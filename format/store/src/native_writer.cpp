@@ -43,10 +43,10 @@ Catalog prepared(Catalog catalog) {
 void check_storable(const Catalog& catalog) {
   if (catalog.tensors.size() > native::most_tensors ||
       catalog.layout.placed().size() != catalog.tensors.size()) {
-    throw Error(Errc::unsupported,
-                fmt::format("cannot store {} tensors, of which {} are placed: at most {} can be",
-                            catalog.tensors.size(), catalog.layout.placed().size(),
-                            native::most_tensors));
+    throw Error(
+        Errc::unsupported,
+        fmt::format("cannot store {} tensors, of which {} are placed: at most {} can be",
+                    catalog.tensors.size(), catalog.layout.placed().size(), native::most_tensors));
   }
   std::unordered_set<std::string_view> names;
   for (const TensorDesc& desc : catalog.tensors) {
@@ -63,12 +63,12 @@ void check_space(const FileSystem& files, const Path& directory, const Catalog& 
   for (const SideFile& side : catalog.side) needed += side.size_bytes;
   const std::int64_t free = files.free_bytes(directory);
   if (needed <= free) return;
-  throw Error(Errc::io,
-              fmt::format("cannot write to '{}': it needs {} ({} bytes), but the file system has {} "
-                          "free ({} bytes)",
-                          directory.string(), format_bytes(needed), needed, format_bytes(free),
-                          free),
-              "RM702");
+  throw Error(
+      Errc::io,
+      fmt::format("cannot write to '{}': it needs {} ({} bytes), but the file system has {} "
+                  "free ({} bytes)",
+                  directory.string(), format_bytes(needed), needed, format_bytes(free), free),
+      "RM702");
 }
 
 class NativeWriter final : public Writer {
@@ -110,8 +110,9 @@ class NativeWriter final : public Writer {
 
   bool publish() override {
     if (catalog_.save_id.empty()) {
-      throw Error(Errc::internal, "a checkpoint was published before it was sealed; this is a bug "
-                                  "in remesh");
+      throw Error(Errc::internal,
+                  "a checkpoint was published before it was sealed; this is a bug "
+                  "in remesh");
     }
     return staging_.publish();
   }
@@ -223,8 +224,8 @@ void NativeWriter::write_side_files() {
       throw Error(Errc::corrupt,
                   fmt::format("cannot copy the side file '{}': its {} bytes hash to {}, but {} "
                               "bytes with {} are expected; it changed while it was read",
-                              side.name, bytes.size(), to_string(digest_of(bytes)),
-                              side.size_bytes, to_string(side.digest)),
+                              side.name, bytes.size(), to_string(digest_of(bytes)), side.size_bytes,
+                              to_string(side.digest)),
                   "RM207");
     }
     write_file(directory / side.name, bytes);

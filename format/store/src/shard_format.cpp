@@ -21,6 +21,10 @@ std::optional<std::int64_t> checked_bits(const TensorDesc& desc) {
 
 }  // namespace
 
+Digest header_crc(std::span<const std::byte> block) {
+  return digest_of(block.first(header_field::header_crc));
+}
+
 std::string shard_name(Rank rank, Index ranks) {
   return fmt::format("shard-{:05}-of-{:05}.h5", rank, ranks);
 }

@@ -12,8 +12,8 @@
 #include "remesh/store/extents.hpp"
 
 /// @file
-/// What a shard file of format version 0 is made of: the facts that its writer and its reader share.
-/// NATIVE.md shows them as tables.
+/// What a shard file of format version 0 is made of: the facts that its writer and its reader
+/// share. NATIVE.md shows them as tables.
 
 namespace remesh::native {
 
@@ -43,6 +43,10 @@ inline constexpr std::size_t header_crc = 4088;
 
 using SaveId = std::array<std::byte, 16>;
 
+/// The header's own CRC, which the manifest repeats: of the bytes before it. (The CRC of the whole
+/// block would be the same for every header: a message followed by its own CRC leaves a constant.)
+Digest header_crc(std::span<const std::byte> block);
+
 struct ShardHeader {
   bool sealed = false;  ///< before, the CRCs of complement and blocks and the save id are zero
   std::int64_t file_bytes = 0;
@@ -64,8 +68,8 @@ struct ShardTensor {
   friend bool operator==(const ShardTensor&, const ShardTensor&) = default;
 };
 
-/// What lies where in one shard. Here, Extent::tensor is a position in `tensors`, and block CRCs are
-/// counted from 0. Tensors ascend by number, extents by (offset, tensor, box, copy).
+/// What lies where in one shard. Here, Extent::tensor is a position in `tensors`, and block CRCs
+/// are counted from 0. Tensors ascend by number, extents by (offset, tensor, box, copy).
 struct ShardIndex {
   std::vector<ShardTensor> tensors;
   std::vector<Extent> extents;

@@ -104,8 +104,8 @@ class ShardFile {
   std::int64_t add_index(std::int64_t index_bytes) {
     const h5::Group group = h5::create_group(file_.id(), "remesh", group_);
     const std::array dims{static_cast<hsize_t>(index_bytes)};
-    const h5::Dataset dataset = h5::create_dataset(group.id(), "index", H5T_STD_U8LE,
-                                                   h5::create_space(dims), dataset_);
+    const h5::Dataset dataset =
+        h5::create_dataset(group.id(), "index", H5T_STD_U8LE, h5::create_space(dims), dataset_);
     return static_cast<std::int64_t>(h5::offset_of(dataset));
   }
 
@@ -129,8 +129,8 @@ class ShardFile {
   void add_extent(const h5::Group& group, const std::string& name, const h5::Type& type,
                   const TensorDesc& desc, Extent& extent) {
     const auto dims = dataset_dims(desc, extent);
-    const h5::Dataset dataset = h5::create_dataset(group.id(), name.c_str(), type.id(),
-                                                   h5::create_space(dims), dataset_);
+    const h5::Dataset dataset =
+        h5::create_dataset(group.id(), name.c_str(), type.id(), h5::create_space(dims), dataset_);
     write_text(dataset, "remesh_tensor", desc.name);
     write_text(dataset, "remesh_dtype", to_string(desc.dtype));
     write_box(dataset, extent.box);

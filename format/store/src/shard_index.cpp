@@ -58,9 +58,10 @@ void check_counts(const IndexCounts& counts, std::size_t index_bytes) {
                  counts.name_bytes
            : 0;
   if (!sane || (needed + 7) / 8 * 8 != index_bytes) {
-    damaged(fmt::format("its index counts {} tensors, {} extents and {} blocks, which do not fill "
-                        "its {} bytes",
-                        counts.tensors, counts.extents, counts.blocks, index_bytes));
+    damaged(
+        fmt::format("its index counts {} tensors, {} extents and {} blocks, which do not fill "
+                    "its {} bytes",
+                    counts.tensors, counts.extents, counts.blocks, index_bytes));
   }
 }
 
@@ -138,8 +139,8 @@ std::vector<ShardTensor> parse_tensors(const RawIndex& raw) {
       damaged(fmt::format("its index lists tensor {}: {}", tensor.number, reason));
     }
     if (at > 0 && tensors.back().number >= tensor.number) {
-      damaged(fmt::format("its index lists tensor {} after {}", tensor.number,
-                          tensors.back().number));
+      damaged(
+          fmt::format("its index lists tensor {} after {}", tensor.number, tensors.back().number));
     }
     tensors.push_back(std::move(tensor));
   }
@@ -153,9 +154,12 @@ Box parse_box(std::span<const std::int64_t> values, const ShardTensor& tensor) {
   for (int dim = 0; dim < box.ndim(); ++dim) {
     const auto at = 2 * static_cast<std::size_t>(dim);
     box[dim] = {values[at], values[at + 1]};
+  }
+  for (int dim = 0; dim < box.ndim(); ++dim) {
     if (box[dim].begin < 0 || box[dim].end < box[dim].begin ||
         box[dim].end > tensor.desc.extent[dim].end) {
-      damaged(fmt::format("its index has the box {} of {}", to_string(box), to_string(tensor.desc)));
+      damaged(
+          fmt::format("its index has the box {} of {}", to_string(box), to_string(tensor.desc)));
     }
   }
   return box;
@@ -219,7 +223,8 @@ void check_place(const Extent& extent, std::int64_t earliest, const ShardHeader&
   }
 }
 
-// Places, order and block numbers of all extents; sums cannot wrap, since every place is in the file.
+// Places, order and block numbers of all extents; sums cannot wrap, since every place is in the
+// file.
 void check_places(const ShardIndex& index, const ShardHeader& header) {
   std::int64_t end = 0;
   std::int64_t blocks = 0;

@@ -27,7 +27,7 @@ void check_block(std::span<const std::byte> block) {
   if (std::memcmp(block.data(), magic.data(), magic.size()) != 0) {
     damaged("it does not start as a remesh shard does", "RM207");
   }
-  const Digest found = digest_of(block.first(header_field::header_crc));
+  const Digest found = header_crc(block);
   const Digest recorded{load<std::uint64_t>(block, header_field::header_crc)};
   if (found != recorded) {
     damaged(fmt::format("its header hashes to {}, but it records {}; the header is damaged",
@@ -39,7 +39,8 @@ void check_block(std::span<const std::byte> block) {
                         format_version),
             "RM102");
   }
-  const auto reserved = block.subspan(header_field::end, header_field::header_crc - header_field::end);
+  const auto reserved =
+      block.subspan(header_field::end, header_field::header_crc - header_field::end);
   if (std::ranges::any_of(reserved, [](std::byte value) { return value != std::byte{0}; })) {
     damaged("reserved bytes of its header are not zero");
   }
@@ -119,7 +120,7 @@ std::optional<ReadHeader> read_header(const File& file, const FileSystem::Path& 
   return judged(path, name, {0, header_bytes}, findings, [&] {
     std::vector<std::byte> block(static_cast<std::size_t>(header_bytes));
     file.read_at(0, block);
-    return ReadHeader{parse_header(block), digest_of(block)};
+    return ReadHeader{parse_header(block), header_crc(block)};
   });
 }
 

@@ -24,7 +24,7 @@ ShardIndex parse_index(std::span<const std::byte> bytes, const ShardHeader& head
 /// Returns nothing only if `findings` returned from an error.
 struct ReadHeader {
   ShardHeader header;
-  Digest digest;  ///< of the whole block
+  Digest crc;
 };
 std::optional<ReadHeader> read_header(const File& file, const FileSystem::Path& path,
                                       const std::string& name, Findings& findings);

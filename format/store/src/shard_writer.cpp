@@ -106,8 +106,7 @@ std::vector<std::byte> encode(const ShardHeader& header) {
   store(block, header_field::rank, static_cast<std::uint32_t>(header.rank));
   store(block, header_field::ranks, static_cast<std::uint32_t>(header.ranks));
   std::ranges::copy(header.save_id, block.begin() + header_field::save_id);
-  const Digest crc = digest_of(std::span(block).first(header_field::header_crc));
-  store(block, header_field::header_crc, crc.value);
+  store(block, header_field::header_crc, header_crc(block).value);
   return block;
 }
 
@@ -152,7 +151,7 @@ Digest seal_shard(File& file, ShardDraft& draft, std::span<const Digest> block_c
   draft.header.save_id = save_id;
   draft.header.sealed = true;
   write_tables(file, draft);
-  return digest_of(encode(draft.header));
+  return header_crc(encode(draft.header));
 }
 
 }  // namespace remesh::native

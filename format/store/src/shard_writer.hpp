@@ -29,7 +29,7 @@ void create_shard(FileSystem& files, const FileSystem::Path& path, ShardDraft& d
 std::int64_t estimated_bytes(const ShardDraft& draft);
 
 /// Writes the final index, then hashes what is no payload, then writes the header. The payload must
-/// be on the medium. Returns the digest of the header block. Does not sync.
+/// be on the medium. Returns the CRC of the header. Does not sync.
 Digest seal_shard(File& file, ShardDraft& draft, std::span<const Digest> block_crcs,
                   const SaveId& save_id);
 

@@ -44,11 +44,12 @@ bool create_if_absent(FileSystem& files, const Path& directory) {
 std::unique_ptr<DirectoryLock> lock(FileSystem& files, const Path& directory) {
   auto held = files.try_lock(directory);
   if (held) return held;
-  throw Error(Errc::busy,
-              fmt::format("cannot write to '{}': another job holds it; wait for that job, or choose "
-                          "another destination",
-                          directory.string()),
-              "RM701");
+  throw Error(
+      Errc::busy,
+      fmt::format("cannot write to '{}': another job holds it; wait for that job, or choose "
+                  "another destination",
+                  directory.string()),
+      "RM701");
 }
 
 }  // namespace
@@ -60,7 +61,12 @@ Staging::Staging(FileSystem& files, Path destination, const std::string& job_id,
   directory_ = destination_.parent_path() /
                fmt::format(".{}.remesh-{}", destination_.filename().string(), job_id);
   const bool fresh = create_if_absent(files_, directory_);
-  lock_ = lock(files_, directory_);
+  try {
+    lock_ = lock(files_, directory_);
+  } catch (const Error& error) {
+    if (fresh && error.code() != Errc::busy) files_.remove_all(directory_);
+    throw;
+  }
   if (fresh) return;
   if (!discard_leftovers) {
     throw Error(Errc::exists,
@@ -89,11 +95,12 @@ bool Staging::publish() {
   try {
     return files_.sync_directory(destination_.parent_path()) && synced;
   } catch (const Error& error) {
-    throw Error(Errc::io,
-                fmt::format("cannot make sure that '{}' survives a crash: it is visible, durability "
-                            "unknown: {}",
-                            destination_.string(), error.what()),
-                "RM703");
+    throw Error(
+        Errc::io,
+        fmt::format("cannot make sure that '{}' survives a crash: it is visible, durability "
+                    "unknown: {}",
+                    destination_.string(), error.what()),
+        "RM703");
   }
 }
 

@@ -213,7 +213,7 @@ TEST(CheckComponent, RefusesAnythingElse) {
     EXPECT_EQ(error.id(), "RM603") << name;
   }
   EXPECT_THAT(error_of([] { check_component("a/\x1b", "index.json"); }).what(),
-              StrEq("cannot use the file name \"a/\\u{1b}\" that 'index.json' gives: it is not one "
+              StrEq("cannot use the file name \"a/\\x1b\" that 'index.json' gives: it is not one "
                     "plain path component of 1 to 255 bytes"));
 }
 

@@ -82,7 +82,7 @@ TEST(Manifest, LooksLikeThis) {
   EXPECT_THAT(
       to_json(small),
       StrEq(
-          R"({"files":[{"header":"crc64xz:00000000000000aa","name":"shard-00000-of-00002.h5","size":5000}],)"
+          R"({"files":[{"header_crc":"crc64xz:00000000000000aa","name":"shard-00000-of-00002.h5","size":5000}],)"
           R"("format":"remesh","format_version":0,"layout":{"placements":[{"pins":[{"axis":"pp","coordinates":[],"to":"layer"}],)"
           R"("splits":[{"dim":0,"groups":2,"over":["tp"],"rule":"balanced","share_groups":false,"sizes":[],"unit":"heads"}]}],"stages":[2]},)"
           R"("mesh":{"axes":{"pp":1,"tp":2},"order":["tp","pp"]},"packaging":null,"run_id":"","save_id":")" +

@@ -9,12 +9,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../../contract/reader_contract.hpp"
+#include "../../contract/writer_contract.hpp"
 #include "arbitrary.hpp"
 #include "numbered_tensor.hpp"
-#include "reader_contract.hpp"
 #include "remesh/core/error.hpp"
 #include "write_numbered.hpp"
-#include "writer_contract.hpp"
 
 namespace remesh {
 namespace {

@@ -64,7 +64,8 @@ class DamageTest : public ::testing::Test {
     rewrite_manifest([&](nlohmann::json& manifest) {
       for (auto& entry : manifest["files"]) {
         if (entry["name"] != shard) continue;
-        entry["header"] = to_string(digest_of(native::encode(draft.header)));
+        entry["header_crc"] =
+            to_string(native::header_crc(native::encode(draft.header)));
       }
     });
   }
@@ -88,6 +89,10 @@ class DamageTest : public ::testing::Test {
 
 // The promise of the format: there is no byte that may change unnoticed.
 TEST_F(DamageTest, EveryFlippedByteIsRefusedOrHasAWrongDigest) {
+  fs::remove_all(path_);
+  Catalog one_rank = test::tiny_catalog();
+  one_rank.layout = Layout::replicated({}, one_rank.tensors.size());
+  write_checkpoint(path_, one_rank);
   std::int64_t flips = 0;
   for (const auto& entry : fs::recursive_directory_iterator(path_)) {
     if (!entry.is_regular_file()) continue;
@@ -106,7 +111,7 @@ TEST_F(DamageTest, EveryFlippedByteIsRefusedOrHasAWrongDigest) {
       ++flips;
     }
   }
-  EXPECT_GT(flips, 20'000);
+  EXPECT_GT(flips, 6000);
   EXPECT_THAT(damage_of(*open_strict(path_)), IsEmpty()) << "all was put back";
 }
 

@@ -15,9 +15,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../../contract/reader_contract.hpp"
 #include "arbitrary.hpp"
 #include "numbered_tensor.hpp"
-#include "reader_contract.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/memory_store.hpp"
 #include "write_numbered.hpp"

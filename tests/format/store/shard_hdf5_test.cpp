@@ -165,7 +165,7 @@ TEST(ShardHdf5, TheUsualToolsReadIt) {
   write_checkpoint(directory / "ckpt", test::every_kind_of_tensor());
   const std::string shard = (directory / "ckpt" / "shard-00000-of-00004.h5").string();
   EXPECT_THAT(output_of("h5ls -r " + shard),
-              ::testing::AllOf(HasSubstr("/tensors/all.bf16/0 "), HasSubstr("/remesh/index "),
+              ::testing::AllOf(HasSubstr("/tensors/all.f16/0 "), HasSubstr("/remesh/index "),
                                HasSubstr("Dataset {3, 8}"), ::testing::EndsWith("exit 0")));
   EXPECT_THAT(output_of("h5dump -A " + shard),
               ::testing::AllOf(HasSubstr("ATTRIBUTE \"remesh_dtype\""),

@@ -109,7 +109,7 @@ TEST_F(StagingTest, DoesNotFollowALinkInThePlaceOfItsDirectory) {
   fs::create_directory(directory_ / "elsewhere");
   test::set_content(directory_ / "elsewhere/f", "x");
   fs::create_directory_symlink("elsewhere", temporary_);
-  error_of_start(directory_ / "ckpt", /*discard_leftovers=*/true, Errc::unsafe);
+  error_of_start(directory_ / "ckpt", /*discard_leftovers=*/true, Errc::io);
   EXPECT_EQ(test::content_of(directory_ / "elsewhere/f"), "x");
 }
 

@@ -88,7 +88,7 @@ TEST(Pack, OneFileHasThePlainNameAndNoIndex) {
   EXPECT_EQ(packing.packaging.index_text, "");
   EXPECT_EQ(packing.files[0].text,
             R"({"__metadata__":{"format":"pt"},"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},)"
-            R"("b":{"dtype":"U8","shape":[4],"data_offsets":[3,7]}}     )");
+            R"("b":{"dtype":"U8","shape":[4],"data_offsets":[3,7]}})");
 }
 
 TEST(Pack, WithoutASizeOrPackagingFilesHaveFiveGigabytes) {

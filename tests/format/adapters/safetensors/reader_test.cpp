@@ -101,7 +101,9 @@ TEST_F(HfReader, HasOneExtentForEachTensorEmptyOnesToo) {
     const Extent& extent = reader->extents().extents()[reader->extents().of(tensor)[0]];
     EXPECT_EQ(extent.box, reader->catalog().tensors[tensor].extent);
     EXPECT_EQ(extent.length_bytes, num_bytes(reader->catalog().tensors[tensor])) << name;
-    if (name[0] == 'b') EXPECT_EQ(extent.offset_bytes, size - 1);
+    if (name[0] == 'b') {
+      EXPECT_EQ(extent.offset_bytes, size - 1);
+    }
   }
   EXPECT_EQ(read_all(*reader, "none"), "");
 }

@@ -1,0 +1,171 @@
+#include "layout_json.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "damage.hpp"
+
+namespace remesh::native {
+namespace {
+
+constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+
+// What is looped over for each tensor or rank must not come without bounds from a file.
+constexpr std::size_t most_axes = 64;
+constexpr std::size_t most_steps = 64;
+constexpr std::size_t most_stages = 16'384;
+
+template <typename Enum>
+struct Named {
+  std::string_view name;
+  Enum value;
+};
+
+constexpr std::array rules{Named<SplitRule>{"balanced", SplitRule::balanced},
+                           Named<SplitRule>{"chunk", SplitRule::chunk},
+                           Named<SplitRule>{"sizes", SplitRule::sizes}};
+
+constexpr std::array targets{Named<PinTo>{"coordinates", PinTo::coordinates},
+                             Named<PinTo>{"layer", PinTo::layer},
+                             Named<PinTo>{"first", PinTo::first}, Named<PinTo>{"last", PinTo::last},
+                             Named<PinTo>{"ends", PinTo::ends}};
+
+template <typename Enum, std::size_t n>
+std::string_view name_of(Enum value, const std::array<Named<Enum>, n>& table) {
+  return std::ranges::find(table, value, &Named<Enum>::value)->name;
+}
+
+void check_count(std::size_t count, std::size_t most_allowed, const char* what) {
+  if (count <= most_allowed) return;
+  damaged(fmt::format("it has {} {}, but at most {} are allowed", count, what, most_allowed),
+          "RM605");
+}
+
+Json json_of(const Placement& placement) {
+  Json splits = Json::array();
+  for (const Split& split : placement.splits) {
+    splits.push_back({{"dim", split.dim},
+                      {"groups", split.groups},
+                      {"over", split.over},
+                      {"rule", name_of(split.rule, rules)},
+                      {"share_groups", split.share_groups},
+                      {"sizes", split.sizes},
+                      {"unit", split.unit}});
+  }
+  Json pins = Json::array();
+  for (const Pin& pin : placement.pins) {
+    pins.push_back(
+        {{"axis", pin.axis}, {"coordinates", pin.coordinates}, {"to", name_of(pin.to, targets)}});
+  }
+  return {{"pins", std::move(pins)}, {"splits", std::move(splits)}};
+}
+
+template <typename Enum, std::size_t n>
+Enum parse_name(const Members& members, std::string_view key,
+                const std::array<Named<Enum>, n>& table) {
+  const auto found = std::ranges::find(table, members.text(key), &Named<Enum>::name);
+  if (found == table.end()) {
+    damaged(fmt::format("'{}' of {} is {:?}, which is unknown", key, members.where(),
+                        members.text(key)),
+            "RM103");
+  }
+  return found->value;
+}
+
+Split parse_split(const Json& value) {
+  const Members members(value, "a split",
+                        {"dim", "groups", "over", "rule", "share_groups", "sizes", "unit"});
+  return {.dim = static_cast<int>(members.integer("dim", 0, max_ndim - 1)),
+          .over = members.texts("over"),
+          .rule = parse_name(members, "rule", rules),
+          .sizes = members.integers("sizes", 0, most),
+          .groups = members.integer("groups", 0, most),
+          .share_groups = members.boolean("share_groups"),
+          .unit = members.text("unit")};
+}
+
+Pin parse_pin(const Json& value) {
+  const Members members(value, "a pin", {"axis", "coordinates", "to"});
+  Pin pin{.axis = members.text("axis"),
+          .to = parse_name(members, "to", targets),
+          .coordinates = members.integers("coordinates", 0, most)};
+  if (!std::ranges::is_sorted(pin.coordinates)) {
+    damaged("the coordinates of a pin are not in order", "RM103");
+  }
+  return pin;
+}
+
+Stages parse_stages(const Members& members) {
+  Stages stages{members.integers("stages", 0, std::numeric_limits<std::int32_t>::max())};
+  check_count(stages.layers.size(), most_stages, "stages");
+  Index left = std::numeric_limits<std::int32_t>::max();
+  for (const Index layers : stages.layers) {
+    left -= layers;
+    if (left < 0) damaged("its stages have too many layers", "RM605");
+  }
+  return stages;
+}
+
+}  // namespace
+
+Json json_of(const Layout& layout) {
+  Json placements = Json::array();
+  for (const Placement& placement : layout.placements()) placements.push_back(json_of(placement));
+  return {{"placements", std::move(placements)}, {"stages", layout.stages().layers}};
+}
+
+Json json_of(const Mesh& mesh) {
+  Json sizes = Json::object();
+  Json order = Json::array();
+  for (const Axis& axis : mesh.axes()) {
+    sizes[axis.name] = axis.size;
+    order.push_back(axis.name);
+  }
+  return {{"axes", std::move(sizes)}, {"order", std::move(order)}};
+}
+
+Mesh parse_mesh(const Json& value) {
+  const Members members(value, "'mesh'", {"axes", "order"});
+  const auto order = members.texts("order");
+  check_count(order.size(), most_axes, "axes");
+  const Json& sizes = members.at("axes");
+  if (!sizes.is_object() || sizes.size() != order.size()) {
+    damaged("'order' of 'mesh' does not list its axes", "RM103");
+  }
+  std::vector<Axis> axes;
+  for (const std::string& name : order) {
+    const auto size = sizes.find(name);
+    if (size == sizes.end() || !size->is_number_integer()) {
+      damaged(fmt::format("the axis {:?} of 'mesh' has no size", name), "RM103");
+    }
+    axes.push_back({name, size->get<std::int64_t>()});
+  }
+  return Mesh(std::move(axes));
+}
+
+Layout parse_layout(const Json& value, Mesh mesh, std::vector<Placed> placed) {
+  const Members members(value, "'layout'", {"placements", "stages"});
+  std::vector<Placement> placements;
+  for (const Json& each : members.array("placements")) {
+    const Members placement(each, "a placement", {"pins", "splits"});
+    check_count(placement.array("splits").size(), most_steps, "splits of one placement");
+    check_count(placement.array("pins").size(), most_steps, "pins of one placement");
+    placements.emplace_back();
+    for (const Json& split : placement.array("splits")) {
+      placements.back().splits.push_back(parse_split(split));
+    }
+    for (const Json& pin : placement.array("pins")) {
+      placements.back().pins.push_back(parse_pin(pin));
+    }
+  }
+  return Layout(std::move(mesh), std::move(placements), std::move(placed), parse_stages(members));
+}
+
+}  // namespace remesh::native
