@@ -93,7 +93,7 @@ TEST_F(Flips, AThousandRandomOnesAreFound) {
     const Extent& extent = extents[engine() % extents.size()];
     const auto length = static_cast<std::uint32_t>(extent.length_bytes);
     const auto mask = static_cast<unsigned char>(1u << engine() % 8);
-    expect_found(extent, extent.offset_bytes + engine() % length, mask);
+    expect_found(extent, extent.offset_bytes + static_cast<std::int64_t>(engine() % length), mask);
   }
 }
 

@@ -100,6 +100,11 @@ constexpr std::array pages{
          "One of them has the other's numbers, or a change of one changes both.",
          "A writer that counted offsets wrongly, or a file made on purpose.",
          "Get the file from its author again; remesh does not read it."},
+    Page{"RM210", "malformed", true,
+         "A header or an index is not what its format asks for: no JSON, or JSON of another kind.",
+         "Where tensors lie is said there and nowhere else, so nothing in the file can be found.",
+         "A damaged file, a page of an error saved in its place, or a pointer of Git LFS.",
+         "Look at its first bytes; fetch the file itself again."},
 };
 
 }  // namespace

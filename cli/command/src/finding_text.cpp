@@ -11,6 +11,9 @@
 namespace remesh {
 namespace {
 
+// Under the first word of a finding's text.
+constexpr std::string_view indent = "               ";
+
 std::string severity_word(Severity severity, const Output& out) {
   const std::string word = fmt::format("{:<5}", to_string(severity));
   if (severity == Severity::error) return out.bad(word);
@@ -30,10 +33,16 @@ std::string place_of(const Finding& finding) {
   return place;
 }
 
+// Only what the message does not say already.
 std::string found_and_expected(const Finding& finding) {
   std::vector<std::string> parts;
-  if (!finding.found.empty()) parts.push_back("found " + escaped(finding.found));
-  if (!finding.expected.empty()) parts.push_back("expected " + escaped(finding.expected));
+  const auto add = [&](std::string_view word, const std::string& fact) {
+    if (finding.message.find(fact) == std::string::npos) {
+      parts.push_back(fmt::format("{} {}", word, escaped(fact)));
+    }
+  };
+  add("found", finding.found);
+  add("expected", finding.expected);
   return joined(parts);
 }
 
@@ -41,13 +50,10 @@ std::int64_t count(std::span<const Finding> findings, Severity severity) {
   return std::ranges::count(findings, severity, &Finding::severity);
 }
 
-}  // namespace
-
 void print_finding(const Finding& finding, Output& out) {
   const std::string place = place_of(finding);
   const std::string head =
       fmt::format("  {} {}  ", severity_word(finding.severity, out), finding.id);
-  const std::string_view indent = "               ";
   if (place.empty()) {
     out.line(head + escaped(finding.message));
   } else {
@@ -56,8 +62,29 @@ void print_finding(const Finding& finding, Output& out) {
   }
   const std::string facts = found_and_expected(finding);
   if (!facts.empty()) out.line(fmt::format("{}{}", indent, facts));
-  if (!finding.next_step.empty()) {
+  if (!finding.next_step.empty() && !finding.message.ends_with(finding.next_step)) {
     out.line(fmt::format("{}-> {}", indent, escaped(finding.next_step)));
+  }
+}
+
+}  // namespace
+
+void print_findings(std::span<const Finding> findings, Output& out) {
+  std::vector<Finding> sorted(findings.begin(), findings.end());
+  std::ranges::stable_sort(sorted, {}, &Finding::id);
+  const std::size_t most = out.verbose() > 0 ? sorted.size() : 5;
+  for (auto first = sorted.begin(); first != sorted.end();) {
+    const auto last = std::ranges::find_if(
+        first, sorted.end(), [&](const Finding& finding) { return finding.id != first->id; });
+    const auto count = static_cast<std::size_t>(last - first);
+    for (const Finding& finding : std::span(first, std::min(count, most))) {
+      print_finding(finding, out);
+    }
+    if (count > most) {
+      out.line(fmt::format("{}... and {} more of {}; -v lists them all", indent, count - most,
+                           first->id));
+    }
+    first = last;
   }
 }
 

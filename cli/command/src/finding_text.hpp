@@ -8,9 +8,10 @@
 
 namespace remesh {
 
-/// Prints a finding as results are printed (not with --json): severity and id, where, what, found
-/// and expected, and what to do next.
-void print_finding(const Finding& finding, Output& out);
+/// Prints findings as results are printed (not with --json): severity and id, where, what, found
+/// and expected, what to do next. They come by id, which puts causes (files) before what follows
+/// from them (tensors), and no more than a handful of each, unless -v.
+void print_findings(std::span<const Finding> findings, Output& out);
 
 /// "2 errors, 1 warning", "1 note".
 std::string count_line(std::span<const Finding> findings);

@@ -118,7 +118,7 @@ int check(const Options& options, Session& session) {
                        findings.empty() ? out.good("ok") : out.bad("FAIL"), escaped(options.path),
                        counted(std::ssize(taken.digests), "tensor"), escaped(options.check),
                        format_seconds(session.seconds())));
-  for (const Finding& finding : findings) print_finding(finding, out);
+  print_findings(findings, out);
   if (!findings.empty()) out.line(count_line(findings));
   Json document = new_fingerprint_document(options, taken);
   document["findings"] = json_of(findings);

@@ -144,7 +144,7 @@ Json listed_json(const Inspected& inspected) {
 void print_inspected(const Inspected& inspected, Output& out) {
   out.line(out.strong(escaped(inspected.path)));
   for (const std::string& line : summary_table(inspected).lines()) out.line(line);
-  for (const Finding& finding : inspected.findings) print_finding(finding, out);
+  print_findings(inspected.findings, out);
   if (!inspected.listed.empty()) {
     out.line();
     for (const std::string& line : tensor_table(inspected).lines()) out.line(line);

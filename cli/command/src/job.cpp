@@ -33,6 +33,16 @@ std::string config_of(const Reader& source) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// Sizes that cannot be read are refused before a checkpoint is opened.
+void check_sizes(const JobOptions& options) {
+  if (options.shard_size.empty()) return;
+  if (options.to != "hf") {
+    throw Error(Errc::invalid_argument,
+                "`--shard-size` is for `--to hf`; a remesh checkpoint has one file for each rank");
+  }
+  parse_bytes(options.shard_size);
+}
+
 void check_formats(JobKind kind, const JobOptions& options) {
   check_format("--from", options.from);
   check_format("--to", options.to);
@@ -42,10 +52,6 @@ void check_formats(JobKind kind, const JobOptions& options) {
         fmt::format("cannot reshard to '{}': `remesh reshard` keeps the format; for another "
                     "one say `remesh convert {} {} --to {}`",
                     options.to, options.source, options.destination, options.to));
-  }
-  if (!options.shard_size.empty() && options.to != "hf") {
-    throw Error(Errc::invalid_argument,
-                "`--shard-size` is for `--to hf`; a remesh checkpoint has one file for each rank");
   }
 }
 
@@ -174,6 +180,7 @@ std::string both_meshes(const Mesh& source, const Mesh& target) {
 
 Job open_job(JobKind kind, const JobOptions& options, FileSystem& files) {
   check_formats(kind, options);
+  check_sizes(options);
   check_mesh_text(options.mesh);
   Job job;
   job.kind = kind;

@@ -63,7 +63,7 @@ void print_caveats(const Outcome& outcome, Output& out) {
 
 void begin_job_report(const Job& job, Output& out) {
   out.detail(both_meshes(job.source->catalog().layout.mesh(), job.mesh));
-  for (const Finding& finding : job.findings) print_finding(finding, out);
+  print_findings(job.findings, out);
 }
 
 void end_job_report(const JobResult& result, Output& out) {

@@ -63,10 +63,13 @@ void print_plan(const PlanSummary& plan, std::int64_t memory_bytes, Output& out)
   for (const std::string& line : cost_table(plan, memory_bytes).lines()) out.line(line);
   print_ranks(plan, out);
   for (const std::string& split : plan.uneven) out.line("uneven: " + escaped(split));
-  if (plan.replicated_tensors > 0) {
-    out.line(fmt::format("replicas are not compared: {}, one of several copies is read",
-                         counted(plan.replicated_tensors, "tensor")));
-  }
+}
+
+// Only stored copies can differ; ranks that share a file cannot.
+void print_replicas(const Job& job, const PlanSummary& plan, Output& out) {
+  if (job.source->extents().copies() < 2 || plan.replicated_tensors == 0) return;
+  out.line(fmt::format("replicas are not compared: {}, one of several copies is read",
+                       counted(plan.replicated_tensors, "tensor")));
 }
 
 Json costs_json(const PlanSummary& plan, std::int64_t memory_bytes) {
@@ -114,9 +117,10 @@ int plan_job(const Job& job, const JobOptions& options, Session& session) {
 
   Output& out = session.out;
   out.line(both_meshes(job.source->catalog().layout.mesh(), job.mesh));
-  for (const Finding& finding : job.findings) print_finding(finding, out);
+  print_findings(job.findings, out);
   if (answer.summary) {
     print_plan(*answer.summary, budget.limit_bytes(), out);
+    print_replicas(job, *answer.summary, out);
   } else {
     out.line(fmt::format("{}: {}", out.bad("impossible"), escaped(answer.reason)));
   }

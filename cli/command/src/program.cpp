@@ -43,12 +43,28 @@ struct Failure {
   std::string message;
 };
 
+// The page that explains an error without an id of its own.
+std::string id_of(const Error& error) {
+  if (!error.id().empty()) return error.id();
+  switch (error.code()) {
+    case Errc::busy:
+      return "RM701";
+    case Errc::io:
+      return "RM703";
+    case Errc::out_of_memory:
+      return "RM705";
+    default:
+      return {};
+  }
+}
+
 // The failure that is being handled.
 Failure current_failure(int signal) {
   try {
     throw;
   } catch (const Error& error) {
-    return {exit_code::of(error.code(), signal), to_string(error.code()), error.id(), error.what()};
+    return {exit_code::of(error.code(), signal), to_string(error.code()), id_of(error),
+            error.what()};
   } catch (const std::bad_alloc&) {
     return {exit_code::limit, to_string(Errc::out_of_memory), "RM705",
             "the machine has no more memory; a smaller `--memory` or fewer `--threads` may help"};

@@ -1,6 +1,8 @@
 #include "verify_report.hpp"
 
+#include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,6 +15,17 @@ namespace {
 
 std::string mesh_text(const Side& side) {
   return side.mesh ? describe(*side.mesh) : "mesh unknown";
+}
+
+// Of the gravest findings the one that is most likely the cause.
+std::string first_id(const Report& report) {
+  const auto& findings = report.findings;
+  return std::ranges::min_element(findings, {},
+                                  [](const Finding& finding) {
+                                    return std::pair(-static_cast<int>(finding.severity),
+                                                     finding.id);
+                                  })
+      ->id;
 }
 
 std::string head_line(const Verdict& verdict, const Output& out) {
@@ -42,13 +55,15 @@ std::string_view basis(const Report& report) {
 void print_equality(const Verdict& verdict, Output& out) {
   if (!verdict.against) return;
   const Report& report = verdict.report;
-  out.line(fmt::format("  {} of {} equal to {}, {} different", report.equal,
-                       counted(report.compared, "tensor"), escaped(verdict.against->path),
-                       report.compared - report.equal));
+  const std::int64_t different = report.compared - report.equal;
+  out.line(fmt::format("  {} of {} equal to {}{}", report.equal, counted(report.compared, "tensor"),
+                       escaped(verdict.against->path),
+                       different == 0 ? "" : fmt::format(", {} different", different)));
 }
 
 void print_unprotected(const Verdict& verdict, Output& out) {
-  if (verdict.report.bytes_unprotected == 0) return;
+  // Against another checkpoint every value is compared, whatever is recorded.
+  if (verdict.report.bytes_unprotected == 0 || verdict.against) return;
   out.line(
       fmt::format("  not protected: {} have no recorded digest, so a changed value would not be "
                   "noticed; `--against OTHER` or `remesh fingerprint --check` would",
@@ -68,13 +83,13 @@ void print_verdict(const Verdict& verdict, Output& out) {
     out.line(fmt::format("{}  against  {}", mesh_text(verdict.side), mesh_text(*verdict.against)));
   }
   out.line(head_line(verdict, out));
-  for (const Finding& finding : verdict.report.findings) print_finding(finding, out);
+  print_findings(verdict.report.findings, out);
   print_equality(verdict, out);
   print_unprotected(verdict, out);
-  out.line(fmt::format("  {}", basis(verdict.report)));
+  if (!verdict.failed || verdict.against) out.line(fmt::format("  {}", basis(verdict.report)));
   if (verdict.report.findings.empty()) return;
   out.line(fmt::format("{}.  `remesh explain {}` says more", count_line(verdict.report.findings),
-                       verdict.report.findings.front().id));
+                       first_id(verdict.report)));
 }
 
 Json verdict_json(const Verdict& verdict) {

@@ -21,7 +21,6 @@ struct Absent {
 void look_for_gaps(const NamePattern& name, std::vector<std::int32_t> present, Index wanted,
                    Absent& absent) {
   std::ranges::sort(present);
-  present.erase(std::unique(present.begin(), present.end()), present.end());
   absent.count += wanted - std::ssize(present);
   auto next = present.begin();
   for (Index layer = 0; layer < wanted && absent.first.size() < most_listed; ++layer) {

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <limits>
 #include <optional>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -36,31 +34,32 @@ bool is_product(char sign) { return sign == '*' || sign == '/'; }
 }  // namespace
 
 Expression Expression::parse(std::string_view text) {
-  const auto fail = [text] {
-    throw Error(
-        Errc::invalid_argument,
-        fmt::format("'{}' is no size: it must be numbers and names joined by + - * /", text));
-  };
   Expression expression;
   expression.text_ = text;
-  for (char sign = '+'; sign != '\0';) {
-    Operand operand{.sign = sign, .number = 0, .name = {}};
-    const std::string_view word = take_word(text);
-    if (word.empty()) fail();
-    if (is_digit(word.front())) {
-      const auto [end, error] =
-          std::from_chars(word.data(), word.data() + word.size(), operand.number);
-      if (error != std::errc() || end != word.data() + word.size()) fail();
-    } else {
-      operand.name = word;
-    }
-    expression.operands_.push_back(std::move(operand));
-    sign = text.empty() ? '\0' : text.front();
-    if (sign == '\0' && text.empty()) break;
-    if (signs.find(sign) == std::string_view::npos) fail();
+  char sign = '+';
+  while (const auto operand = parse_operand(sign, text)) {
+    expression.operands_.push_back(*operand);
+    if (text.empty()) return expression;
+    sign = text.front();
+    if (signs.find(sign) == std::string_view::npos) break;
     text.remove_prefix(1);
   }
-  return expression;
+  throw Error(Errc::invalid_argument,
+              fmt::format("'{}' is no size: it must be numbers and names joined by + - * /",
+                          expression.text_));
+}
+
+std::optional<Expression::Operand> Expression::parse_operand(char sign, std::string_view& text) {
+  Operand operand{.sign = sign, .number = 0, .name = {}};
+  const std::string_view word = take_word(text);
+  if (word.empty()) return std::nullopt;
+  if (!is_digit(word.front())) {
+    operand.name = word;
+    return operand;
+  }
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), operand.number);
+  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
+  return operand;
 }
 
 std::vector<std::string> Expression::names() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,9 @@ class Expression {
     Index number = 0;
     std::string name;
   };
+
+  // Takes one off the front of a text; nothing if none is there.
+  static std::optional<Operand> parse_operand(char sign, std::string_view& text);
 
   Index apply(char sign, Index left, Index right) const;
 

@@ -53,12 +53,7 @@ std::uint32_t Placing::intern(Placement placement) {
 Split Placing::split_of(const SplitEntry& entry) const {
   Split split = entry.split;
   if (!entry.groups) return split;
-  split.groups = values_.evaluate(*entry.groups);
-  if (split.groups < 1) {
-    throw Error(Errc::corrupt,
-                fmt::format("cannot use model '{}': '{}' is {}, but it counts {}", rules_.name,
-                            entry.groups->text(), split.groups, split.unit));
-  }
+  split.groups = values_.count(*entry.groups);
   return split;
 }
 

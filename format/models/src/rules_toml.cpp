@@ -18,6 +18,7 @@ constexpr std::size_t most_sizes = 256;
 template <typename Rule>
 std::vector<std::string_view> names_of(const std::vector<Rule>& rules) {
   std::vector<std::string_view> names;
+  names.reserve(rules.size());
   for (const Rule& rule : rules) names.push_back(rule.name);
   return names;
 }

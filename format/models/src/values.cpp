@@ -29,8 +29,14 @@ Index Values::size(const std::string& name) const {
   const SizeRule& rule = *std::ranges::find(rules_.sizes, name, &SizeRule::name);
   if (rule.number) return *rule.number;
   if (const auto said = config_.size(rule.key)) return *said;
-  if (rule.fallback) return evaluate(*rule.fallback);
-  fail_missing(rule.key);
+  if (!rule.fallback) fail_missing(rule.key);
+  return count(*rule.fallback);
+}
+
+Index Values::count(const Expression& expression) const {
+  const Index value = evaluate(expression);
+  if (value < 1) fail_value(expression, value, "a positive number");
+  return value;
 }
 
 void Values::fail_missing(const std::string& key) const {
@@ -63,12 +69,17 @@ std::vector<Index> Values::shape(const std::vector<Expression>& dims) const {
   std::vector<Index> shape;
   for (const Expression& dim : dims) {
     shape.push_back(evaluate(dim));
-    if (shape.back() < 0) {
-      throw Error(Errc::corrupt, fmt::format("cannot use config.json for model '{}': '{}' is {}",
-                                             rules_.name, dim.text(), shape.back()));
-    }
+    if (shape.back() < 0) fail_value(dim, shape.back(), "the size of a dim");
   }
   return shape;
+}
+
+void Values::fail_value(const Expression& expression, Index value,
+                        std::string_view expected) const {
+  throw Error(Errc::corrupt,
+              fmt::format("cannot use config.json for model '{}': '{}' is {}, but {} is "
+                          "expected",
+                          rules_.name, expression.text(), value, expected));
 }
 
 }  // namespace remesh::detail

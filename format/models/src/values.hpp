@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config.hpp"
@@ -18,6 +20,9 @@ class Values {
   /// Error(corrupt) if what it says makes no size.
   Index evaluate(const Expression& expression) const;
 
+  /// The same, of things that there must be at least one of.
+  Index count(const Expression& expression) const;
+
   bool holds(const Condition& condition) const;
   bool flag(const std::string& name) const;
 
@@ -29,6 +34,8 @@ class Values {
  private:
   Index size(const std::string& name) const;
   [[noreturn]] void fail_missing(const std::string& key) const;
+  [[noreturn]] void fail_value(const Expression& expression, Index value,
+                               std::string_view expected) const;
 
   const MapRules& rules_;
   const Config& config_;

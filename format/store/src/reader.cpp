@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "extent_reader.hpp"
+#include "remesh/core/buffer.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/schema/runs.hpp"
 
@@ -19,7 +20,7 @@ namespace {
 
 std::size_t as_size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
-// What a request and one extent have in common: three boxes of one ByteView.
+// A request and an extent that has some of it: both boxes with elements of whole bytes.
 struct Common {
   const Extent& extent;
   Box extent_box;
@@ -43,9 +44,9 @@ class PartReader {
     if (from && to) {
       read_stretch(common.extent, *from, into_.subspan(as_size(*to), as_size(bytes)));
     } else if (from && bytes <= scratch_bytes) {
-      scratch_.resize(std::max(scratch_.size(), as_size(bytes)));
-      read_stretch(common.extent, *from, std::span(scratch_).first(as_size(bytes)));
-      copy_box(part, part, scratch_.data(), common.wanted, into_.data(), element_bytes_);
+      if (scratch_.size_bytes() < bytes) scratch_ = Buffer(bytes);
+      read_stretch(common.extent, *from, scratch_.bytes().first(as_size(bytes)));
+      copy_box(part, part, scratch_.bytes().data(), common.wanted, into_.data(), element_bytes_);
     } else {
       read_slabs(common, part, from ? scratch_bytes : 0);
     }
@@ -74,7 +75,7 @@ class PartReader {
   const Tap& tap_;
   const std::int64_t element_bytes_;
   const std::span<std::byte> into_;
-  std::vector<std::byte> scratch_;
+  Buffer scratch_;
 };
 
 [[noreturn]] void fail_incomplete(const TensorDesc& desc, const Box& box, const Box& missing) {

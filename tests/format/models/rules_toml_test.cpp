@@ -246,6 +246,23 @@ TEST(ParseMap, DescribesAnyModelDownToItsErrors) {
   EXPECT_THROW(map.needed_tensors("", DType::f32), Error) << "'bands' has no shape";
 }
 
+TEST(ParseMap, NumbersThatComeOutNegativeAreRefused) {
+  const std::vector<TensorDesc> tensors{{"w", DType::f32, Box{{0, 6}}}};
+  const std::string head =
+      "[model]\nname = 'm'\n[sizes]\nd = {key = 'd', default = '2 - 5'}\nfive = 5\n";
+  const auto place = [&](const std::string& entries) {
+    const ModelMap map = ModelMap::parse(head + "[[tensor]]\nname = 'w'\n" + entries, "m.toml");
+    return place_message(map, tensors, "", "tp=1");
+  };
+  const std::string cannot = "cannot use config.json for model 'm': ";
+  EXPECT_EQ(place("shape = ['0 - five']"),
+            cannot + "'0 - five' is -5, but the size of a dim is expected");
+  EXPECT_EQ(place("shape = ['d']"), cannot + "'2 - 5' is -3, but a positive number is expected");
+  EXPECT_EQ(place("split = {dim = 0, groups = 'five - 5'}"),
+            cannot + "'five - 5' is 0, but a positive number is expected");
+  EXPECT_EQ(place("shape = ['five + 1']"), "none");
+}
+
 TEST(ParseMap, AMapThatSplitsNothingRefusesToBeSplit) {
   const ModelMap map = ModelMap::parse("[model]\nname = 'm'\n[[tensor]]\nname = 'w'", "m.toml");
   const std::vector<TensorDesc> tensors{{"w", DType::f32, Box{{0, 6}}}};

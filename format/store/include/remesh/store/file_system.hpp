@@ -61,7 +61,7 @@ class FileSystem {
   /// For reading. Links are not followed in the last component; anything but a regular file is
   /// Error(unsafe, RM604). Throws Error(not_found) if there is none.
   virtual std::unique_ptr<File> open(const Path& path) const = 0;
-  /// A new file, for reading and writing, owner-only until publish. Throws Error(exists).
+  /// A new file, for reading and writing. Throws Error(exists) if something is there, links included.
   virtual std::unique_ptr<File> create(const Path& path) = 0;
   /// An existing file, for reading and writing: those that a foreign library created for us.
   virtual std::unique_ptr<File> open_for_writing(const Path& path) = 0;
