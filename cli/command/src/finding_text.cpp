@@ -33,16 +33,15 @@ std::string place_of(const Finding& finding) {
   return place;
 }
 
-// Only what the message does not say already.
+// Nothing where the message says both already.
 std::string found_and_expected(const Finding& finding) {
-  std::vector<std::string> parts;
-  const auto add = [&](std::string_view word, const std::string& fact) {
-    if (finding.message.find(fact) == std::string::npos) {
-      parts.push_back(fmt::format("{} {}", word, escaped(fact)));
-    }
+  const auto is_said = [&](const std::string& fact) {
+    return finding.message.find(fact) != std::string::npos;
   };
-  add("found", finding.found);
-  add("expected", finding.expected);
+  if (is_said(finding.found) && is_said(finding.expected)) return {};
+  std::vector<std::string> parts;
+  if (!finding.found.empty()) parts.push_back("found " + escaped(finding.found));
+  if (!finding.expected.empty()) parts.push_back("expected " + escaped(finding.expected));
   return joined(parts);
 }
 

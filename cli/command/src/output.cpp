@@ -35,6 +35,7 @@ Output::Output(const TalkOptions& options)
     : options_(options), color_(wants_color(options.color)) {}
 
 void Output::raw(std::string_view text) {
+  if (text.empty()) return;
   const std::size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
   if (written != text.size() && failure_ == 0) failure_ = errno;
 }

@@ -5,7 +5,9 @@
 namespace remesh {
 
 std::int64_t num_bytes(DType dtype, const Box& box) noexcept {
-  return box.num_elements() * bits(dtype) / 8;
+  const std::int64_t width = bits(dtype);
+  if (width % 8 == 0) return box.num_elements() * (width / 8);  // their bits need not fit
+  return box.num_elements() * width / 8;
 }
 
 std::int64_t num_bytes(const TensorDesc& tensor) noexcept {

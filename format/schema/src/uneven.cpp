@@ -37,9 +37,11 @@ UnevenSplits::UnevenSplits(const Layout& layout) : layout_(layout) {
 }
 
 void UnevenSplits::look_at(const Placement& placement, const TensorDesc& desc) {
+  Box left = desc.extent;  // what the splits so far give to the first of those who share it
   for (const Split& split : placement.splits) {
     const Index count = joint_size(layout_.mesh(), split);
-    const Range range = desc.extent[split.dim];
+    const Range range = left[split.dim];
+    left[split.dim] = split_range(split, range, count, 0);
     if (split.groups != 0 || range.size() % count == 0) continue;
     std::vector<Index> parts;
     for (Index at = 0; at < count; ++at)

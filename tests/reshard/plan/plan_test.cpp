@@ -1,15 +1,13 @@
 #include "remesh/plan/plan.hpp"
 
-#include <algorithm>
-#include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "arbitrary.hpp"
+#include "numbered_tensor.hpp"
 #include "remesh/core/error.hpp"
 
 namespace remesh {
@@ -68,24 +66,42 @@ TEST(PlanTensor, NamesTheMissingElementsOfAnIncompleteSource) {
   }
 }
 
-// One element on one rank, by its coordinates.
-using Placed = std::tuple<Rank, std::vector<Index>>;
+// How often each element is on each rank: [rank][place in row-major order].
+class Counts {
+ public:
+  Counts(const Box& extent, Index num_ranks)
+      : extent_(extent),
+        counts_(static_cast<std::size_t>(num_ranks),
+                std::vector<int>(static_cast<std::size_t>(extent.num_elements()))) {}
 
-void place(std::map<Placed, int>& placed, Rank rank, const Box& box) {
-  if (box.empty()) return;
-  std::vector<Index> at;
-  for (int dim = 0; dim < box.ndim(); ++dim) at.push_back(box[dim].begin);
-  while (true) {
-    ++placed[{rank, at}];
-    int dim = box.ndim() - 1;
-    for (; dim >= 0; --dim) {
-      auto& here = at[static_cast<std::size_t>(dim)];
-      if (++here < box[dim].end) break;
-      here = box[dim].begin;
-    }
-    if (dim < 0) return;
+  void add(Rank rank, const Box& box) {
+    test::for_each_element(extent_, box, [&](Index place) { ++at(rank, place); });
   }
-}
+
+  // Whether the rank has every element of the box.
+  bool has_all(Rank rank, const Box& box) {
+    return rank < std::ssize(counts_) && count(rank, box) == box.num_elements();
+  }
+  bool has_any(Rank rank, const Box& box) {
+    return rank < std::ssize(counts_) && count(rank, box) > 0;
+  }
+
+  friend bool operator==(const Counts& a, const Counts& b) { return a.counts_ == b.counts_; }
+
+ private:
+  int& at(Rank rank, Index place) {
+    return counts_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(place)];
+  }
+
+  Index count(Rank rank, const Box& box) {
+    Index held = 0;
+    test::for_each_element(extent_, box, [&](Index place) { held += at(rank, place) > 0 ? 1 : 0; });
+    return held;
+  }
+
+  Box extent_;
+  std::vector<std::vector<int>> counts_;
+};
 
 // The property that matters: whatever the two layouts, each wanted element arrives exactly once,
 // from a rank that has it, and from the target itself if it has it. Counted element by element over
@@ -95,28 +111,25 @@ TEST(PlanTensor, EveryWantedElementArrivesExactlyOnce) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     test::Arbitrary arbitrary(seed);
     const TensorDesc desc = arbitrary.tensor("t");
-    const Layout from = arbitrary.layout({desc});
-    const Layout to = arbitrary.layout({desc});
+    const std::vector<TensorDesc> tensors{desc};
+    const Layout from = arbitrary.layout(tensors);
+    const Layout to = arbitrary.layout(tensors);
 
-    std::map<Placed, int> available, asked, arrived;
+    Counts available(desc.extent, from.mesh().num_ranks());
+    Counts asked(desc.extent, to.mesh().num_ranks());
+    Counts arrived(desc.extent, to.mesh().num_ranks());
     for (Rank rank = 0; rank < from.mesh().num_ranks(); ++rank) {
-      if (const auto box = from.box(0, desc, rank)) place(available, rank, *box);
+      if (const auto box = from.box(0, desc, rank)) available.add(rank, *box);
     }
     for (Rank rank = 0; rank < to.mesh().num_ranks(); ++rank) {
-      if (const auto box = to.box(0, desc, rank)) place(asked, rank, *box);
+      if (const auto box = to.box(0, desc, rank)) asked.add(rank, *box);
     }
     for (const Move& move : plan_tensor(desc, from.boxes(0, desc), to.boxes(0, desc))) {
-      std::map<Placed, int> sent, received;
-      place(sent, move.source, move.box);
-      place(received, move.target, move.box);
-      for (const auto& [element, count] : sent) {
-        ASSERT_TRUE(available.contains(element)) << "rank " << move.source << " sent what it lacks";
-      }
-      for (const auto& [element, count] : received) {
-        arrived[element] += count;
-        ASSERT_TRUE(move.source == move.target || !available.contains(element))
-            << "rank " << move.target << " was sent what it holds";
-      }
+      arrived.add(move.target, move.box);
+      ASSERT_TRUE(available.has_all(move.source, move.box))
+          << "rank " << move.source << " sent what it lacks";
+      ASSERT_TRUE(move.source == move.target || !available.has_any(move.target, move.box))
+          << "rank " << move.target << " was sent what it holds";
     }
     ASSERT_EQ(arrived, asked);
   }

@@ -50,7 +50,7 @@ bool recognises(const FileSystem& files, const FileSystem::Path& path) {
 
 std::optional<OpenCheckpoint> parse(const FileSystem& files, const FileSystem::Path& path,
                                     bool with_side_files, Findings& findings) {
-  const std::string name = path.filename().string();
+  const std::string name = path.has_filename() ? path.filename().string() : path.string();
   const auto entry = files.look(path);
   if (!entry) {
     report(findings, name, defect("RM101", "there is nothing of that name"));

@@ -13,6 +13,7 @@
 #include "defect.hpp"
 #include "header.hpp"
 #include "json.hpp"
+#include "remesh/core/checked.hpp"
 #include "remesh/core/error.hpp"
 
 namespace remesh::safetensors {
@@ -154,12 +155,19 @@ class Opening {
     return read_header(*file, found.name, findings_);
   }
 
+  // Whether the tensors of one more file can be counted, and their bytes.
   bool has_room(const ReadHeader& read, const std::string& file) {
-    if (checkpoint_.catalog.tensors.size() + read.header.tensors.size() <= max_keys) return true;
-    report(
-        findings_, file,
-        defect("RM605", fmt::format("with it, the checkpoint has more than {} tensors", max_keys)));
-    return false;
+    const auto total = checked_add(total_bytes_, read.header.data_bytes());
+    if (checkpoint_.catalog.tensors.size() + read.header.tensors.size() > max_keys || !total) {
+      report(findings_, file,
+             defect("RM605",
+                    fmt::format("with it, the checkpoint has more than {} tensors, or more bytes "
+                                "than 64 bits count",
+                                max_keys)));
+      return false;
+    }
+    total_bytes_ = *total;
+    return true;
   }
 
   static bool is_reference(const ReadHeader& read) {
@@ -233,6 +241,7 @@ class Opening {
   const FileSystem& files_;
   Findings& findings_;
   OpenCheckpoint checkpoint_;
+  std::int64_t total_bytes_ = 0;
   std::vector<ExtentMap::FileEntry> entries_;
   std::vector<Extent> extents_;
   std::unordered_map<std::string, std::uint32_t> number_of_;

@@ -106,6 +106,7 @@ const std::vector<Defect> directories{
     {"index_path_up",         "error RM603",              unsafe,     "../model-00002-of-00002.safetensors", 2},
     {"index_path_down",       "error RM603",              unsafe,     "sub/model-00002-of-00002.safetensors", 2},
     {"index_path_absolute",   "error RM603",              unsafe,     "/etc/passwd", 2},
+    {"sum_beyond_63_bits",    "error RM202, error RM202, error RM605", corrupt, "and 10 of 10 tensors are cut", 10},
     {"shard_absent",          "error RM203",              incomplete, "it lists 2 files, but 1 of them are absent: model-00002-of-00002.safetensors", 1},
     {"shard_cut",             "error RM202",              corrupt,    "3 are missing, and 1 of 2 tensors are cut, 'b' first", 3},
     {"shard_empty",           "error RM201",              corrupt,    "it is empty", 1},

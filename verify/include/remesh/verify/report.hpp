@@ -30,7 +30,7 @@ struct Report {
   std::int64_t bytes_unprotected = 0;  ///< payload for which the format records no digest
   std::int64_t equal = 0;              ///< with --against: tensors that are the same
   std::int64_t compared = 0;           ///< with --against: tensors compared
-  /// Whether digests were recomputed from the bytes (full) or taken as recorded (header, quick).
+  /// Whether digests were recomputed from the bytes, or taken as recorded.
   bool recomputed = false;
 
   std::int64_t count(Severity severity) const noexcept;

@@ -34,8 +34,10 @@ Report verify(const JudgeContext& context, const Opener& open, Level level);
 /// Are two checkpoints the same tensors, bit for bit, whatever their layouts and formats? Each is
 /// judged by itself first; then names, dtypes, shapes and digests are compared. At `full` the
 /// digests are recomputed from the bytes of both sides. At `header` and `quick` recorded ones are
-/// compared; a side that records none has them recomputed, and Report::recomputed stays false.
-Report verify_against(const JudgeContext& context, const Opener& left, const Opener& right, Level level);
+/// compared; a side that records none has them recomputed. Report::recomputed tells whether both
+/// sides' were.
+Report verify_against(const JudgeContext& context, const Opener& left, const Opener& right,
+                      Level level);
 
 /// The digest of every tensor, in catalog order: recomputed from the bytes.
 /// Throws Error(corrupt) if the checkpoint does not verify while its bytes are read.
