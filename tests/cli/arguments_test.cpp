@@ -30,7 +30,8 @@ TEST(SpelledOut, TakesAPathAloneForInspect) {
 }
 
 TEST(SpelledOut, PutsOptionsBehindTheVerb) {
-  EXPECT_THAT(spelled_out({"--json", "reshard", "a"}, verbs), ElementsAre("reshard", "--json", "a"));
+  EXPECT_THAT(spelled_out({"--json", "reshard", "a"}, verbs),
+              ElementsAre("reshard", "--json", "a"));
 }
 
 TEST(SpelledOut, TurnsHelpIntoAnOption) {

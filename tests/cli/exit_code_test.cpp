@@ -12,13 +12,14 @@ namespace {
 // The table of cli/README.md, line by line.
 TEST(ExitCode, OfEachErrorIsTheDocumentedOne) {
   const std::vector<std::pair<Errc, int>> documented{
-      {Errc::invalid_argument, 2}, {Errc::not_found, 4}, {Errc::corrupt, 5},
+      {Errc::invalid_argument, 2}, {Errc::not_found, 4},   {Errc::corrupt, 5},
       {Errc::incomplete, 5},       {Errc::unsupported, 6}, {Errc::io, 7},
       {Errc::transport, 8},        {Errc::peer, 8},        {Errc::out_of_memory, 9},
       {Errc::exists, 10},          {Errc::busy, 10},       {Errc::unsafe, 11},
       {Errc::internal, 70},
   };
-  for (const auto& [code, exit] : documented) EXPECT_EQ(exit_code::of(code), exit) << to_string(code);
+  for (const auto& [code, exit] : documented)
+    EXPECT_EQ(exit_code::of(code), exit) << to_string(code);
 }
 
 TEST(ExitCode, OfAStopIsThatOfTheSignal) {

@@ -8,6 +8,7 @@ Runs on the shipped fixtures, and on the published model beside the sources wher
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -66,6 +67,17 @@ class MainJob(unittest.TestCase):
                 work.mkdir()
                 made = run_chain(FIXTURES / fixture, work, "--read-back")
                 self.assertEqual(files_below(made[-1]), files_below(made[0]))
+
+    def test_h5py_reads_f32_to_the_right_values(self):
+        model = self.directory / "f32"
+        model.mkdir()
+        data = struct.pack("<12f", *(0.25 * k - 1 for k in range(12)))
+        header = b'{"m":{"dtype":"F32","shape":[4,3],"data_offsets":[0,48]}}'.ljust(64)
+        (model / "model.safetensors").write_bytes(struct.pack("<Q", 64) + header + data)
+        remesh("convert", model, self.directory / "ck", "--mesh", "dp=2")
+        read = subprocess.run(["/usr/bin/python3", "-B", SOURCE / "tests/python/h5py_reads.py",
+                               self.directory / "ck", model], capture_output=True, text=True)
+        self.assertEqual((read.returncode, read.stdout), (0, "h5py: 1 tensors equal\n"), read.stderr)
 
     def test_threads_and_memory_change_no_byte(self):
         first = None
@@ -131,6 +143,9 @@ class MainJob(unittest.TestCase):
     def test_the_published_model_still_tells_its_story(self):
         made = run_chain(STORIES / "stories260K_hf_derived", self.directory, "--read-back")
         self.assertEqual(files_below(made[-1]), files_below(made[0]))
+        read = subprocess.run(["/usr/bin/python3", "-B", SOURCE / "tests/python/h5py_reads.py",
+                               made[1], made[0]], capture_output=True, text=True)
+        self.assertEqual(read.returncode, 0, read.stdout + read.stderr)
         told = subprocess.run(
             ["/usr/bin/python3", "-B", SOURCE / "tests/python/forward.py", "stories", made[-1],
              STORIES / "stories260K/tok512.bin", STORIES / "stories260K/EXPECTED_greedy.txt"],

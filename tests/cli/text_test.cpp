@@ -19,12 +19,21 @@ TEST(Escaped, LeavesPlainTextAlone) {
 TEST(Escaped, ShowsWhatATerminalWouldActOn) {
   EXPECT_EQ(escaped("\x1b[31mred"), "\\x1b[31mred");
   EXPECT_EQ(escaped("a\nb\tc\x7f"), "a\\x0ab\\x09c\\x7f");
-  EXPECT_EQ(escaped("\xc2\x9b" "31m"), "\\xc2\\x9b31m") << "C1: CSI in UTF-8";
+  EXPECT_EQ(escaped("\xc2\x9b"
+                    "31m"),
+            "\\xc2\\x9b31m")
+      << "C1: CSI in UTF-8";
 }
 
 TEST(Escaped, ShowsWhatHidesOrTurnsText) {
-  EXPECT_EQ(escaped("a\xe2\x80\xae" "b"), "a\\xe2\\x80\\xaeb") << "right-to-left override";
-  EXPECT_EQ(escaped("a\xe2\x80\x8b" "b"), "a\\xe2\\x80\\x8bb") << "zero-width space";
+  EXPECT_EQ(escaped("a\xe2\x80\xae"
+                    "b"),
+            "a\\xe2\\x80\\xaeb")
+      << "right-to-left override";
+  EXPECT_EQ(escaped("a\xe2\x80\x8b"
+                    "b"),
+            "a\\xe2\\x80\\x8bb")
+      << "zero-width space";
 }
 
 TEST(Escaped, ShowsBytesThatAreNoUtf8) {
@@ -61,9 +70,7 @@ TEST(Nearest, FindsWhatWasMeant) {
   EXPECT_EQ(nearest("--quintessence", options), "");
 }
 
-TEST(Nearest, DoesNotTakeAWordForOneOfWhichNothingIsLeft) {
-  EXPECT_EQ(nearest("x", {"hf"}), "");
-}
+TEST(Nearest, DoesNotTakeAWordForOneOfWhichNothingIsLeft) { EXPECT_EQ(nearest("x", {"hf"}), ""); }
 
 TEST(Table, AlignsColumnsAndLeavesNoTrailingSpace) {
   Table table;

@@ -31,9 +31,8 @@ void check(const safetensors::Header& header) {
 // The bytes are a whole file.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   CollectedFindings findings;
-  const auto header =
-      safetensors::parse_header(std::as_bytes(std::span(data, size)),
-                                static_cast<std::int64_t>(size), "input", findings);
+  const auto header = safetensors::parse_header(std::as_bytes(std::span(data, size)),
+                                                static_cast<std::int64_t>(size), "input", findings);
   if (header) check(*header);
   if (!header && findings.all.empty()) std::abort();
   return 0;

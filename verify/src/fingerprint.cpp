@@ -50,6 +50,7 @@ std::optional<std::string> decoded(std::string_view text) {
 
 std::vector<Index> shape_of(const Box& extent) {
   std::vector<Index> shape;
+  shape.reserve(static_cast<std::size_t>(extent.ndim()));
   for (int dim = 0; dim < extent.ndim(); ++dim) shape.push_back(extent[dim].size());
   return shape;
 }

@@ -212,6 +212,7 @@ std::vector<Block> Judge::sample() const {
 void Judge::check_sample() {
   const std::vector<Block> blocks = sample();
   std::vector<Stretch> stretches;
+  stretches.reserve(blocks.size());
   for (const Block& block : blocks) stretches.push_back(place_of(map_, block));
   std::int64_t bytes = 0;
   for (const Stretch& stretch : stretches) bytes += stretch.length_bytes;

@@ -52,6 +52,7 @@ std::vector<VerbWords> verbs_of(const CLI::App& program) {
 
 std::string verb_names(const std::vector<VerbWords>& verbs) {
   std::vector<std::string> names;
+  names.reserve(verbs.size());
   for (const VerbWords& verb : verbs) names.push_back(verb.name);
   return fmt::format("{}", fmt::join(names, " "));
 }
@@ -139,20 +140,23 @@ std::string zsh(const std::vector<VerbWords>& verbs) {
       names, cases);
 }
 
+std::string fish_option(const VerbWords& verb, const OptionWords& option) {
+  std::string line =
+      fmt::format("complete -c remesh -n '__fish_seen_subcommand_from {}'", verb.name);
+  for (const std::string& name : option.names) {
+    const bool is_long = name.starts_with("--");
+    line += fmt::format(" {} {}", is_long ? "-l" : "-s", name.substr(is_long ? 2 : 1));
+  }
+  return fmt::format("{}{} -d '{}'\n", line, option.takes_value ? " -r" : "",
+                     quotable(option.purpose));
+}
+
 std::string fish(const std::vector<VerbWords>& verbs) {
   std::string script = "# fish completion of remesh; remesh completion fish | source\n";
   for (const VerbWords& verb : verbs) {
     script += fmt::format("complete -c remesh -n __fish_use_subcommand -a {} -d '{}'\n", verb.name,
                           quotable(verb.purpose));
-    for (const OptionWords& option : verb.options) {
-      script += fmt::format("complete -c remesh -n '__fish_seen_subcommand_from {}'", verb.name);
-      for (const std::string& name : option.names) {
-        const bool is_long = name.starts_with("--");
-        script += fmt::format(" {} {}", is_long ? "-l" : "-s", name.substr(is_long ? 2 : 1));
-      }
-      script +=
-          fmt::format("{} -d '{}'\n", option.takes_value ? " -r" : "", quotable(option.purpose));
-    }
+    for (const OptionWords& option : verb.options) script += fish_option(verb, option);
   }
   return script;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -20,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 std::string clock_text(double seconds) {
-  const auto whole = static_cast<std::int64_t>(std::min(seconds, 359999.0) + 0.5);
+  const auto whole = static_cast<std::int64_t>(std::llround(std::min(seconds, 359999.0)));
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }

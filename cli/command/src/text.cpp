@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -82,12 +83,13 @@ std::string counted(std::int64_t count, std::string_view noun) {
 std::string format_seconds(double seconds) {
   if (seconds < 10) return fmt::format("{:.2f} s", seconds);
   if (seconds < 120) return fmt::format("{:.1f} s", seconds);
-  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
   return fmt::format("{} min {} s", whole / 60, whole % 60);
 }
 
 std::string format_shape(const Box& extent) {
   std::vector<Index> sizes;
+  sizes.reserve(static_cast<std::size_t>(extent.ndim()));
   for (int dim = 0; dim < extent.ndim(); ++dim) sizes.push_back(extent[dim].size());
   return fmt::format("[{}]", fmt::join(sizes, ", "));
 }

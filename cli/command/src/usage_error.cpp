@@ -71,7 +71,7 @@ std::string unknown_option(const CLI::App& verb, const std::string& argument) {
 }
 
 std::string missing(const CLI::ParseError& error) {
-  const std::string text = error.what();
+  std::string text = error.what();
   if (text.starts_with("--mesh is required")) {
     return "`--mesh` is required: which mesh is wanted, for example `--mesh tp=4`";
   }

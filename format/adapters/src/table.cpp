@@ -82,6 +82,7 @@ std::string describe_found(const FileSystem& files, const FileSystem::Path& path
 
 std::vector<std::string_view> format_names() {
   std::vector<std::string_view> names;
+  names.reserve(formats.size());
   for (const Format& format : formats) names.push_back(format.name);
   return names;
 }

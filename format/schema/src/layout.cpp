@@ -187,7 +187,7 @@ Layout Layout::on(Mesh mesh) const {
   }
   Stages stages;
   if (!stages_.layers.empty()) stages = even_stages(stages_.num_layers(), mesh.size("pp"));
-  return Layout(std::move(mesh), placements_, placed_, std::move(stages));
+  return {std::move(mesh), placements_, placed_, std::move(stages)};
 }
 
 std::vector<std::string> uneven_splits(const Layout& layout, std::span<const TensorDesc> tensors) {

@@ -58,7 +58,7 @@ class Opening {
 
  private:
   std::optional<Manifest> read_manifest();
-  void check_commit(const std::string& manifest);
+  std::optional<std::string> read_commit() const;
 
   void add_shard(const ShardEntry& entry);
   void read_shard(const ShardEntry& entry, std::uint32_t number, const std::string& name);
@@ -92,37 +92,36 @@ std::optional<Manifest> Opening::read_manifest() {
     complaints_.add(std::move(finding));
     return std::nullopt;
   }
+  const auto commit = read_commit();
   const auto text = complaints_.attempt(manifest_file, [&] {
     return read_text(files_, complaints_.path(manifest_file), native::most_manifest_bytes);
   });
-  check_commit(text.value_or(""));
   if (!text) return std::nullopt;
+  // Before a byte of the manifest is parsed.
+  if (const std::string expected = native::commit_line(*text); commit && *commit != expected) {
+    complaints_.add("RM103", commit_file,
+                    fmt::format("it records {:?}, but manifest.json has {:?}; one of the two was "
+                                "changed after it was written",
+                                *commit, expected));
+  }
   return complaints_.attempt(manifest_file, [&] { return native::parse_manifest(*text); });
 }
 
-// Before a byte of the manifest is parsed.
-void Opening::check_commit(const std::string& manifest) {
+std::optional<std::string> Opening::read_commit() const {
   const auto entry = files_.look(complaints_.path(commit_file));
   if (!entry) {
     complaints_.add("RM105", commit_file,
                     "there is none; what has no COMMIT was never finished, and is no checkpoint");
-    return;
+    return std::nullopt;
   }
   if (entry->size_bytes > most_commit_bytes) {
     complaints_.add("RM103", commit_file,
                     fmt::format("it has {} bytes, but is one line", entry->size_bytes));
-    return;
+    return std::nullopt;
   }
-  const auto found = complaints_.attempt(commit_file, [&] {
+  return complaints_.attempt(commit_file, [&] {
     return read_text(files_, complaints_.path(commit_file), most_commit_bytes);
   });
-  const std::string expected = native::commit_line(manifest);
-  if (found && *found != expected && !manifest.empty()) {
-    complaints_.add("RM103", commit_file,
-                    fmt::format("it records {:?}, but manifest.json has {:?}; one of the two was "
-                                "changed after it was written",
-                                *found, expected));
-  }
 }
 
 std::optional<Entry> Opening::find_regular(const std::string& name) const {

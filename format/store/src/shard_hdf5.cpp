@@ -17,8 +17,8 @@ namespace {
 constexpr hsize_t alignment_threshold_bytes = hsize_t{64} << 10;
 constexpr hsize_t alignment_bytes = 4096;
 
-// Measured on libhdf5 1.10.8 and rounded up: 1 to 20,000 tensors of 1 to 16 boxes, names of 10 to 300
-// bytes. An estimate that is too small only means that some metadata lies behind payload.
+// Measured on libhdf5 1.10.8 and rounded up: 1 to 20,000 tensors of 1 to 16 boxes, names of 10 to
+// 300 bytes. An estimate that is too small only means that some metadata lies behind payload.
 constexpr std::int64_t bytes_per_file = 8192;
 constexpr std::int64_t bytes_per_tensor = 224;
 constexpr std::int64_t bytes_per_extent = 352;

@@ -48,14 +48,15 @@ std::vector<std::size_t> match(const Catalog& source, const Catalog& target) {
 
 // What one worker may hold on one side: a quarter of the budget is for panels.
 std::int64_t panel_bytes(const Context& context) {
-  const std::int64_t share = context.budget.limit_bytes() / 4 / (2 * context.pool.size());
+  const std::int64_t workers = context.pool.size();
+  const std::int64_t share = context.budget.limit_bytes() / 4 / (2 * workers);
   if (share < least_panel_bytes) {
     throw Error(
         Errc::out_of_memory,
         fmt::format("cannot give {} workers a panel each: {} are allowed, but they need {}; "
                     "raise `--memory` or lower `-j`",
-                    context.pool.size(), format_bytes(context.budget.limit_bytes()),
-                    format_bytes(least_panel_bytes * 8 * context.pool.size())),
+                    workers, format_bytes(context.budget.limit_bytes()),
+                    format_bytes(least_panel_bytes * 8 * workers)),
         "RM705");
   }
   return std::min(share, most_panel_bytes);

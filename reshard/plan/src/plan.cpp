@@ -46,7 +46,7 @@ class Sorted {
     begins.reserve(boxes_.size());
     for (const Box& box : boxes_) begins.push_back(box[dim].begin);
     std::ranges::sort(begins);
-    return static_cast<std::size_t>(std::ranges::unique(begins).begin() - begins.begin());
+    return static_cast<std::size_t>(std::unique(begins.begin(), begins.end()) - begins.begin());
   }
 
   void sort_along(int dim) {

@@ -14,10 +14,10 @@ namespace remesh {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using test::plain_file;
 using test::put;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::unique_ptr<Reader> opened(const fs::path& path, std::string_view from = {}) {
   StrictFindings findings;
@@ -45,7 +45,9 @@ class Open : public ::testing::Test {
   test::TemporaryDirectory directory_;
 };
 
-TEST(Formats, AreNamedAsTheFlagsNameThem) { EXPECT_THAT(format_names(), ElementsAre("remesh", "hf")); }
+TEST(Formats, AreNamedAsTheFlagsNameThem) {
+  EXPECT_THAT(format_names(), ElementsAre("remesh", "hf"));
+}
 
 TEST_F(Open, DetectsAHuggingFaceDirectoryByItsFiles) {
   put(directory_ / "weights/x.safetensors", "");
@@ -93,7 +95,8 @@ TEST_F(Open, SaysWhatItFoundWhereThereIsNoCheckpoint) {
     expect_refused(directory_ / name, {}, Errc::not_found, "RM101", says);
   };
   refused("absent", "absent': there is nothing of that name");
-  refused("file", "file': it is a file of 5 bytes, but no checkpoint of a known format (remesh, hf)");
+  refused("file",
+          "file': it is a file of 5 bytes, but no checkpoint of a known format (remesh, hf)");
   refused("d", "d': it is a directory of 4 entries (a, b, c, ...), but no checkpoint");
   refused("empty", "empty': it is an empty directory, but");
   refused("dangling", "dangling': it is a link that leads nowhere, but");
@@ -114,8 +117,7 @@ TEST_F(Open, AWriterIsChosenByTheFormatOfTheCatalog) {
   wanted.format = "hf";
   const auto side = [](const SideFile&) { return std::vector<std::byte>{}; };
   const WriterOptions options{.job_id = "1"};
-  const auto writer =
-      create_writer(posix_file_system(), directory_ / "out", wanted, side, options);
+  const auto writer = create_writer(posix_file_system(), directory_ / "out", wanted, side, options);
   writer->seal({}, {});
   writer->publish();
   EXPECT_EQ(format_of(directory_ / "out"), "hf");

@@ -79,6 +79,7 @@ TEST(Manifest, LooksLikeThis) {
   small.catalog.side = {{"config.json", 3, {0xFF}}};
   small.catalog.save_id = save_id_of(small.catalog);
   small.shards = {{0, 5000, {0xAA}}};
+  // clang-format off
   EXPECT_THAT(
       to_json(small),
       StrEq(
@@ -89,6 +90,7 @@ TEST(Manifest, LooksLikeThis) {
           small.catalog.save_id +
           R"(","side":[{"digest":"crc64xz:00000000000000ff","name":"config.json","size":3}],)"
           R"("tensors":[{"digest":"crc64xz:0123456789abcdef","dtype":"bf16","layer":1,"name":"w","placement":0,"shape":[4,2]}]})"));
+  // clang-format on
 }
 
 TEST(Manifest, CommitIsOneLineWithDigestAndSize) {
@@ -153,6 +155,7 @@ struct Defect {
 };
 
 TEST(Manifest, EveryDefectIsRefusedByName) {
+  // clang-format off
   const std::vector<Defect> defects{
       {"other format", [](json& m) { m["format"] = "hf"; },
        "RM103: it does not say that its format"},
@@ -290,6 +293,7 @@ TEST(Manifest, EveryDefectIsRefusedByName) {
       {"tensor changed", [](json& m) { m["tensors"][0]["digest"] = "crc64xz:0000000000000000"; },
        "RM103: its save id"},
   };
+  // clang-format on
   const json whole = json::parse(to_json(manifest()));
   ASSERT_EQ(refusal(whole.dump()), "");
   for (const Defect& defect : defects) {

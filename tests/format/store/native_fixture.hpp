@@ -84,8 +84,8 @@ inline Catalog every_kind_of_tensor() {
 
 /// One tensor of each storage class on 2 x 2 ranks: what the damage tests spoil.
 inline Catalog tiny_catalog() {
-  Catalog catalog = small_catalog({{{"w", DType::f32, Box{{0, 4}, {0, 2}}}, 1},
-                                   {{"bias", DType::bf16, Box{{0, 3}}}, 0}});
+  Catalog catalog = small_catalog(
+      {{{"w", DType::f32, Box{{0, 4}, {0, 2}}}, 1}, {{"bias", DType::bf16, Box{{0, 3}}}, 0}});
   catalog.side = {side_file("config.json")};
   return catalog;
 }
@@ -169,8 +169,8 @@ inline std::vector<std::string> damage_of(const Reader& reader) {
     std::int64_t k = 0;
     for (const Digest recorded : map.blocks(extent)) {
       const std::int64_t at = k++ * ExtentMap::block_bytes;
-      std::vector<std::byte> bytes(static_cast<std::size_t>(
-          std::min(ExtentMap::block_bytes, extent.length_bytes - at)));
+      std::vector<std::byte> bytes(
+          static_cast<std::size_t>(std::min(ExtentMap::block_bytes, extent.length_bytes - at)));
       reader.read_bytes(extent.file, extent.offset_bytes + at, bytes);
       if (digest_of(bytes) != recorded) damage.push_back(map.files()[extent.file].name);
     }

@@ -64,8 +64,7 @@ class DamageTest : public ::testing::Test {
     rewrite_manifest([&](nlohmann::json& manifest) {
       for (auto& entry : manifest["files"]) {
         if (entry["name"] != shard) continue;
-        entry["header_crc"] =
-            to_string(native::header_crc(native::encode(draft.header)));
+        entry["header_crc"] = to_string(native::header_crc(native::encode(draft.header)));
       }
     });
   }

@@ -136,6 +136,7 @@ struct IndexDefect {
 };
 
 TEST(ShardIndex, EveryImpossibleContentIsRefused) {
+  // clang-format off
   const std::vector<IndexDefect> defects{
       {"offset in the header", [](auto& i) { i.extents[1].offset_bytes = 4095; },
        "RM207: its index places 32 bytes at 4095"},
@@ -193,6 +194,7 @@ TEST(ShardIndex, EveryImpossibleContentIsRefused) {
        },
        "are no whole bytes"},
   };
+  // clang-format on
   for (const IndexDefect& defect : defects) {
     ShardIndex spoiled = index();
     defect.spoil(spoiled);

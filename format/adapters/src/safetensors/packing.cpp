@@ -154,16 +154,22 @@ std::string packed_index(const Catalog& wanted, const Packaging& packaging) {
   if (packaging.files.size() == 1 && packaging.index_text.empty()) return {};
   WeightMap map;
   std::int64_t total_size = 0;
+  Index total_parameters = 0;
   for (std::size_t k = 0; k < wanted.tensors.size(); ++k) {
     map.emplace_back(wanted.tensors[k].name, packaging.files[packaging.file_of[k]].name);
     total_size += num_bytes(wanted.tensors[k]);
+    total_parameters += wanted.tensors[k].extent.num_elements();
   }
   std::ranges::sort(map);
 
   const std::string& source_text = wanted.packaging.index_text;
   CollectedFindings findings;
   auto source = parse_index(source_text, index_name, findings);
-  if (!source) return index_text(map, total_size, /*source_text=*/{});
+  if (!source) {  // as transformers writes it since version 5
+    return index_text(
+        map, total_size,
+        fmt::format(R"({{"metadata": {{"total_parameters": {}}}}})", total_parameters));
+  }
   std::ranges::sort(source->weight_map);
   return source->weight_map == map ? source_text : index_text(map, total_size, source_text);
 }

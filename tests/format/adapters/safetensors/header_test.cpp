@@ -36,11 +36,10 @@ std::vector<std::string> names(const Header& header) {
 
 // Written by safetensors 0.8.0 (safetensors.torch.save), and copied from there.
 TEST(HeaderText, IsWhatTheReferenceWriterWrites) {
-  const Header header =
-      reference_header({{"k", "v\u2028\x1f"}}, {{"s", DType::boolean, Box{}},
-                                                 {"b", DType::f32, Box{{0, 1}}},
-                                                 {"a\x01\x7f\"\\/\u00e9\u2028\n", DType::i64,
-                                                  Box{{0, 0}, {0, 3}}}});
+  const Header header = reference_header(
+      {{"k", "v\u2028\x1f"}}, {{"s", DType::boolean, Box{}},
+                               {"b", DType::f32, Box{{0, 1}}},
+                               {"a\x01\x7f\"\\/\u00e9\u2028\n", DType::i64, Box{{0, 0}, {0, 3}}}});
   const std::string expected =
       "{\"__metadata__\":{\"k\":\"v\u2028\\u001f\"},\"a\\u0001\x7f\\\"\\\\/\u00e9\u2028\\n\":"
       "{\"dtype\":\"I64\",\"shape\":[0,3],\"data_offsets\":[0,0]},\"b\":{\"dtype\":\"F32\","
@@ -53,8 +52,7 @@ TEST(HeaderText, IsWhatTheReferenceWriterWrites) {
 
 TEST(HeaderText, HasAShortEscapeForEachControlCharacterThatJsonGivesOne) {
   const Header header = reference_header({}, {{"\b\t\n\f\r\v", DType::u8, Box{{0, 0}}}});
-  EXPECT_THAT(header_text(header),
-              ::testing::StartsWith("{\"\\b\\t\\n\\f\\r\\u000b\":"));
+  EXPECT_THAT(header_text(header), ::testing::StartsWith("{\"\\b\\t\\n\\f\\r\\u000b\":"));
 }
 
 TEST(HeaderText, OfNoTensorsIsAnEmptyObject) {
@@ -80,17 +78,27 @@ struct Kind {
 
 // The names and widths of the format's description, in the order in which the writer ranks them.
 const std::vector<Kind> kinds{
-    {DType::boolean, "BOOL", 8},       {DType::f4, "F4", 4},
-    {DType::f6_e2m3, "F6_E2M3", 6},    {DType::f6_e3m2, "F6_E3M2", 6},
-    {DType::u8, "U8", 8},              {DType::i8, "I8", 8},
-    {DType::f8_e5m2, "F8_E5M2", 8},    {DType::f8_e4m3, "F8_E4M3", 8},
-    {DType::f8_e8m0, "F8_E8M0", 8},    {DType::f8_e4m3fnuz, "F8_E4M3FNUZ", 8},
+    {DType::boolean, "BOOL", 8},
+    {DType::f4, "F4", 4},
+    {DType::f6_e2m3, "F6_E2M3", 6},
+    {DType::f6_e3m2, "F6_E3M2", 6},
+    {DType::u8, "U8", 8},
+    {DType::i8, "I8", 8},
+    {DType::f8_e5m2, "F8_E5M2", 8},
+    {DType::f8_e4m3, "F8_E4M3", 8},
+    {DType::f8_e8m0, "F8_E8M0", 8},
+    {DType::f8_e4m3fnuz, "F8_E4M3FNUZ", 8},
     {DType::f8_e5m2fnuz, "F8_E5M2FNUZ", 8},
-    {DType::i16, "I16", 16},           {DType::u16, "U16", 16},
-    {DType::f16, "F16", 16},           {DType::bf16, "BF16", 16},
-    {DType::i32, "I32", 32},           {DType::u32, "U32", 32},
-    {DType::f32, "F32", 32},           {DType::c64, "C64", 64},
-    {DType::f64, "F64", 64},           {DType::i64, "I64", 64},
+    {DType::i16, "I16", 16},
+    {DType::u16, "U16", 16},
+    {DType::f16, "F16", 16},
+    {DType::bf16, "BF16", 16},
+    {DType::i32, "I32", 32},
+    {DType::u32, "U32", 32},
+    {DType::f32, "F32", 32},
+    {DType::c64, "C64", 64},
+    {DType::f64, "F64", 64},
+    {DType::i64, "I64", 64},
     {DType::u64, "U64", 64},
 };
 
@@ -116,13 +124,12 @@ TEST(ReferenceHeader, RanksTheDtypesAsTheFormatDoes) {
 }
 
 TEST(ParseHeader, AcceptsScalarsAndTensorsWithoutElementsAnywhere) {
-  const Header header = parsed(
-      R"({"scalar":{"dtype":"F64","shape":[],"data_offsets":[0,8]},)"
-      R"("first":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},)"
-      R"("between":{"dtype":"F4","shape":[3,0],"data_offsets":[8,8]},)"
-      R"("rest":{"dtype":"U8","shape":[3],"data_offsets":[8,11]},)"
-      R"("last":{"dtype":"I8","shape":[2,0,5],"data_offsets":[11,11]}})",
-      11);
+  const Header header = parsed(R"({"scalar":{"dtype":"F64","shape":[],"data_offsets":[0,8]},)"
+                               R"("first":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},)"
+                               R"("between":{"dtype":"F4","shape":[3,0],"data_offsets":[8,8]},)"
+                               R"("rest":{"dtype":"U8","shape":[3],"data_offsets":[8,11]},)"
+                               R"("last":{"dtype":"I8","shape":[2,0,5],"data_offsets":[11,11]}})",
+                               11);
   EXPECT_THAT(names(header), ElementsAre("first", "scalar", "between", "rest", "last"));
   EXPECT_EQ(header.tensors[1].desc.extent.ndim(), 0);
 }
@@ -142,10 +149,10 @@ TEST(ParseHeader, KeepsTheOrderOfTheMetadataAndItsText) {
 }
 
 TEST(ParseHeader, SkipsWhateverAFieldHoldsThatTheFormatDoesNotDefine) {
-  const Header header = parsed(
-      R"({"a":{"x":{"dtype":"?","y":[{"shape":[1]},2]},"dtype":"U8","z":[[1]],"w":null,)"
-      R"("shape":[1],"data_offsets":[0,1]}})",
-      1);
+  const Header header =
+      parsed(R"({"a":{"x":{"dtype":"?","y":[{"shape":[1]},2]},"dtype":"U8","z":[[1]],"w":null,)"
+             R"("shape":[1],"data_offsets":[0,1]}})",
+             1);
   EXPECT_EQ(header.unknown_field, "x");
   EXPECT_EQ(header.tensors.front().desc, (TensorDesc{"a", DType::u8, Box{{0, 1}}}));
 }

@@ -23,7 +23,7 @@ WeightIndex parsed(const std::string& text) {
 
 TEST(ParseIndex, KeepsTheOrderOfTheMapAndListsEachFileOnce) {
   const WeightIndex index = parsed(R"({"weight_map":{"b":"2.safetensors","a":"1.safetensors",)"
-                             R"("c":"2.safetensors"},"metadata":{"total_size":7}})");
+                                   R"("c":"2.safetensors"},"metadata":{"total_size":7}})");
   EXPECT_THAT(index.weight_map, ElementsAre(Pair("b", "2.safetensors"), Pair("a", "1.safetensors"),
                                             Pair("c", "2.safetensors")));
   EXPECT_THAT(index.files, ElementsAre("1.safetensors", "2.safetensors"));
@@ -50,9 +50,9 @@ TEST(ParseIndex, ReadsASizeThatWasComputedInFloatingPoint) {
 }
 
 TEST(ParseIndex, LeavesOtherKeysAlone) {
-  const WeightIndex index = parsed(
-      R"({"version":1,"metadata":{"a":{"total_size":3},"b":[1,{"total_size":4}],"c":null},)"
-      R"("more":{"weight_map":{"x":"y"}},"list":[{"k":"v"}],"weight_map":{"a":"f"}})");
+  const WeightIndex index =
+      parsed(R"({"version":1,"metadata":{"a":{"total_size":3},"b":[1,{"total_size":4}],"c":null},)"
+             R"("more":{"weight_map":{"x":"y"}},"list":[{"k":"v"}],"weight_map":{"a":"f"}})");
   EXPECT_THAT(index.weight_map, ElementsAre(Pair("a", "f")));
   EXPECT_EQ(index.total_size, std::nullopt);
 }
@@ -62,8 +62,8 @@ TEST(IndexText, IsWhatTransformersWrites) {
   const std::string source =
       "{\"weight_map\": {\"x\": \"y\"}, \"metadata\": {\"total_size\": 1, \"total_parameters\": 12,"
       " \"note\": {\"b\": [], \"a\": [1, \"\u00e9\"], \"c\": {}}}}";
-  EXPECT_THAT(index_text({{"b", "2.safetensors"}, {"a\u00e9\x7f\"\U0001f600", "1.safetensors"}},
-                         24, source),
+  EXPECT_THAT(index_text({{"b", "2.safetensors"}, {"a\u00e9\x7f\"\U0001f600", "1.safetensors"}}, 24,
+                         source),
               StrEq("{\n"
                     "  \"metadata\": {\n"
                     "    \"note\": {\n"

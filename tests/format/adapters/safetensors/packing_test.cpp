@@ -86,9 +86,10 @@ TEST(Pack, OneFileHasThePlainNameAndNoIndex) {
   const Packing packing = pack(bytes_catalog({3, 4}), 10);
   EXPECT_THAT(names(packing), ElementsAre("model.safetensors"));
   EXPECT_EQ(packing.packaging.index_text, "");
-  EXPECT_EQ(packing.files[0].text,
-            R"({"__metadata__":{"format":"pt"},"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},)"
-            R"("b":{"dtype":"U8","shape":[4],"data_offsets":[3,7]}})");
+  EXPECT_EQ(
+      packing.files[0].text,
+      R"({"__metadata__":{"format":"pt"},"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},)"
+      R"("b":{"dtype":"U8","shape":[4],"data_offsets":[3,7]}})");
 }
 
 TEST(Pack, WithoutASizeOrPackagingFilesHaveFiveGigabytes) {
@@ -228,7 +229,8 @@ void expect_refused(const Catalog& catalog, Errc code, const std::string& says) 
 
 TEST(Pack, RefusesAPackagingThatDoesNotFit) {
   Catalog short_list = with_index({6, 5}, {0});
-  expect_refused(short_list, Errc::invalid_argument, "names the files of 1 tensors, but there are 2");
+  expect_refused(short_list, Errc::invalid_argument,
+                 "names the files of 1 tensors, but there are 2");
   expect_refused(with_index({6, 5}, {0, 2}), Errc::invalid_argument, "into file 2 of 2");
   Catalog twice = with_index({6, 5}, {0, 1});
   twice.packaging.files[1].name = "one.safetensors";

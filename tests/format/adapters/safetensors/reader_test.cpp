@@ -17,12 +17,12 @@ namespace remesh::safetensors {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using test::content_of;
 using test::plain_file;
 using test::put;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 const std::string one = "model-00001-of-00002.safetensors";
 const std::string two = "model-00002-of-00002.safetensors";
@@ -122,8 +122,7 @@ TEST_F(HfReader, RemembersHowTheTensorsArePacked) {
 }
 
 TEST_F(HfReader, RemembersTheMetadataOfEachFile) {
-  put(directory_ / "model.safetensors",
-      with_length_word(R"({"__metadata__":{"z":"1","a":"2"}})"));
+  put(directory_ / "model.safetensors", with_length_word(R"({"__metadata__":{"z":"1","a":"2"}})"));
   const Packaging packaging = opened(directory_.path())->catalog().packaging;
   EXPECT_THAT(packaging.files[0].metadata,
               ElementsAre(::testing::Pair("z", "1"), ::testing::Pair("a", "2")));
@@ -178,9 +177,8 @@ TEST_F(HfReader, DigestsASideFileOfSeveralPieces) {
 
 TEST_F(HfReader, NamesInOneNoteWhatIsNotCarried) {
   put_two_shards();
-  for (const char* name :
-       {"old.safetensors", "pytorch_model.bin", "a.pt", "b.pth", "c.gguf", "d.h5", "e.msgpack",
-        "f.onnx", "original/params.json"}) {
+  for (const char* name : {"old.safetensors", "pytorch_model.bin", "a.pt", "b.pth", "c.gguf",
+                           "d.h5", "e.msgpack", "f.onnx", "original/params.json"}) {
     put(directory_ / name, "x");
   }
   put(directory_ / "log.txt", "");

@@ -22,10 +22,10 @@ namespace remesh::safetensors {
 namespace {
 
 namespace fs = std::filesystem;
+using test::content_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
-using test::content_of;
 
 const WriterOptions options{.job_id = "0123456789abcdef"};
 
@@ -100,8 +100,9 @@ TEST_F(HfWriterTest, WritesTheBytesOfTheReferenceWriter) {
       R"({"__metadata__":{"format":"pt"},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
       R"("a":{"dtype":"U8","shape":[3],"data_offsets":[4,7]}}       )";
   ASSERT_EQ(text.size(), 0x90);
-  EXPECT_EQ(content_of(out() / "model.safetensors"),
-            std::string("\x90\0\0\0\0\0\0\0", 8) + text + std::string("\0\0\x80\x3f\x07\x08\x09", 7));
+  EXPECT_EQ(
+      content_of(out() / "model.safetensors"),
+      std::string("\x90\0\0\0\0\0\0\0", 8) + text + std::string("\0\0\x80\x3f\x07\x08\x09", 7));
   EXPECT_THAT(names_in(directory_.path()), ElementsAre("out"));
   EXPECT_THAT(names_in(out()), ElementsAre("model.safetensors"));
 }
@@ -144,8 +145,9 @@ TEST_F(HfWriterTest, WritesRowsWhereTheyBelongAndTellsTheTapWhere) {
   const std::string content = content_of(out() / "model-00001-of-00002.safetensors");
   const auto data = static_cast<std::int64_t>(content.size()) - 16;
   EXPECT_THAT(heard, ElementsAre(std::tuple(0, data + 12, 4), std::tuple(0, data, 12)));
-  EXPECT_EQ(test::what_differs(rows, rows.extent, test::as_bytes(content.substr(content.size() - 16))),
-            "");
+  EXPECT_EQ(
+      test::what_differs(rows, rows.extent, test::as_bytes(content.substr(content.size() - 16))),
+      "");
 }
 
 // What a file's bytes say of places, before and after the payload is there, is what was promised.
@@ -196,8 +198,8 @@ TEST_F(HfWriterTest, NoticesThatAHeaderOnTheMediumSaysSomethingElse) {
 TEST_F(HfWriterTest, WritesSideFilesAndTheIndex) {
   Catalog catalog = every_kind();
   const std::string config = "{\"model_type\": \"llama\"}";
-  catalog.side = {{"config.json", static_cast<std::int64_t>(config.size()),
-                   digest_of(test::as_bytes(config))}};
+  catalog.side = {
+      {"config.json", static_cast<std::int64_t>(config.size()), digest_of(test::as_bytes(config))}};
   const auto source = [&](const SideFile& side) {
     EXPECT_EQ(side.name, "config.json");
     const auto bytes = test::as_bytes(config);
@@ -209,10 +211,10 @@ TEST_F(HfWriterTest, WritesSideFilesAndTheIndex) {
   EXPECT_EQ(content_of(out() / "config.json"), config);
   EXPECT_EQ(content_of(out() / "model.safetensors.index.json"),
             writer->catalog().packaging.index_text);
-  EXPECT_THAT(names_in(out()),
-              UnorderedElementsAre("config.json", "model-00001-of-00002.safetensors",
-                                   "model-00002-of-00002.safetensors",
-                                   "model.safetensors.index.json"));
+  EXPECT_THAT(
+      names_in(out()),
+      UnorderedElementsAre("config.json", "model-00001-of-00002.safetensors",
+                           "model-00002-of-00002.safetensors", "model.safetensors.index.json"));
 }
 
 TEST_F(HfWriterTest, RefusesASideFileThatChanged) {
@@ -257,9 +259,9 @@ TEST_F(HfWriterTest, SaysHowMuchRoomIsMissing) {
 void copy_through_remesh(const fs::path& source, const fs::path& target) {
   StrictFindings findings;
   const auto reader = open(posix_file_system(), source, findings);
-  const auto writer =
-      create(posix_file_system(), target, reader->catalog(),
-             [&](const SideFile& side) { return reader->side(side); }, options);
+  const auto writer = create(
+      posix_file_system(), target, reader->catalog(),
+      [&](const SideFile& side) { return reader->side(side); }, options);
   for (std::size_t k = 0; k < reader->catalog().tensors.size(); ++k) {
     const TensorDesc& tensor = reader->catalog().tensors[k];
     std::vector<std::byte> bytes(static_cast<std::size_t>(num_bytes(tensor)));

@@ -15,7 +15,8 @@ namespace remesh {
 /// A count or position of elements. Never bytes: a byte count is named `..._bytes`.
 using Index = std::int64_t;
 
-/// The most dimensions a tensor may have. `rank` is never used for this: a rank is a position in a mesh.
+/// The most dimensions a tensor may have. `rank` is never used for this: a rank is a position in a
+/// mesh.
 inline constexpr int max_ndim = 8;
 
 /// The half-open range [begin, end) along one dimension. Empty when end <= begin.

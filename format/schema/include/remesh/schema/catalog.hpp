@@ -29,7 +29,8 @@ struct Packaging {
     std::string name;  ///< "model-00001-of-00003.safetensors"
     /// The file's `__metadata__`, in the order of the file.
     std::vector<std::pair<std::string, std::string>> metadata;
-    /// The header's JSON text (without length word), where the reference writer would write another.
+    /// The header's JSON text (without length word), where the reference writer would write
+    /// another.
     std::string verbatim_header;
 
     friend bool operator==(const File&, const File&) = default;
@@ -55,8 +56,8 @@ struct Catalog {
   std::string run_id;   ///< the training run's, or empty
   std::string save_id;  ///< of this save: 32 hexadecimal digits, or empty
 
-  /// The number of a tensor; nothing if there is none of that name. O(tensors): callers that look up
-  /// many build their own index.
+  /// The number of a tensor; nothing if there is none of that name. O(tensors): callers that look
+  /// up many build their own index.
   std::optional<std::size_t> find(std::string_view name) const noexcept;
 };
 

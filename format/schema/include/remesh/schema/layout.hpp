@@ -54,8 +54,9 @@ class Layout {
   /// Everything replicated on each rank of `mesh`.
   static Layout replicated(Mesh mesh, std::size_t num_tensors);
 
-  /// `stages` is empty where the model has no layers, otherwise it has one entry for each coordinate
-  /// of pp. Throws Error(invalid_argument) if a number is out of range or stages do not fit the mesh.
+  /// `stages` is empty where the model has no layers, otherwise it has one entry for each
+  /// coordinate of pp. Throws Error(invalid_argument) if a number is out of range or stages do not
+  /// fit the mesh.
   Layout(Mesh mesh, std::vector<Placement> placements, std::vector<Placed> placed, Stages stages);
 
   const Mesh& mesh() const noexcept { return mesh_; }
@@ -64,8 +65,8 @@ class Layout {
   std::span<const Placed> placed() const noexcept { return placed_; }
   const Placement& placement(std::size_t tensor) const;
 
-  /// The box of `tensor` that `rank` holds; nothing where it holds none of it. An empty box is held.
-  /// Throws as split_range does; the message names the tensor.
+  /// The box of `tensor` that `rank` holds; nothing where it holds none of it. An empty box is
+  /// held. Throws as split_range does; the message names the tensor.
   std::optional<Box> box(std::size_t tensor, const TensorDesc& desc, Rank rank) const;
 
   /// The distinct boxes of a tensor, ordered, with their holders. Empty boxes are left out, unless
@@ -76,8 +77,8 @@ class Layout {
   std::vector<Piece> pieces(std::size_t tensor, const TensorDesc& desc) const;
 
   /// The same placements on another mesh; layers are dealt anew by even_stages.
-  /// Throws Error(invalid_argument) as even_stages does, and Error(unsupported) if an axis of `mesh`
-  /// other than dp and cp is larger than 1 but no placement uses it.
+  /// Throws Error(invalid_argument) as even_stages does, and Error(unsupported) if an axis of
+  /// `mesh` other than dp and cp is larger than 1 but no placement uses it.
   Layout on(Mesh mesh) const;
 
   friend bool operator==(const Layout&, const Layout&) = default;

@@ -24,10 +24,10 @@ struct ByteView {
   std::int64_t element_bytes = 1;
 };
 
-/// The box of `tensor` with whole-byte elements: unchanged for dtypes of 8 bits and more. A sub-byte
-/// tensor turns into u8 with its last dim scaled, or, if its rows are no whole bytes, into one dim
-/// of bytes, of which only the whole is a legal box.
-/// Throws Error(unsupported) if a border of the box is no whole byte; names tensor, box and bits.
+/// The box of `tensor` with whole-byte elements: unchanged for dtypes of 8 bits and more. A
+/// sub-byte tensor turns into u8 with its last dim scaled, or, if its rows are no whole bytes, into
+/// one dim of bytes, of which only the whole is a legal box. Throws Error(unsupported) if a border
+/// of the box is no whole byte; names tensor, box and bits.
 ByteView byte_view(const TensorDesc& tensor, const Box& box);
 
 /// Consecutive bytes that lie together both in the whole tensor and in a packed box.

@@ -9,8 +9,8 @@
 
 namespace remesh {
 
-/// A position in a checkpoint's mesh. A tensor has `ndim`, never a rank; a thread or process of this
-/// job is a worker.
+/// A position in a checkpoint's mesh. A tensor has `ndim`, never a rank; a thread or process of
+/// this job is a worker.
 using Rank = std::int64_t;
 
 /// One tensor of a checkpoint, whole, whatever the mesh.

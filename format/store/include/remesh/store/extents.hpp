@@ -25,8 +25,8 @@ struct Extent {
   std::int64_t offset_bytes = 0;
   std::int64_t length_bytes = 0;
   Box box = {};
-  /// The first of its block CRCs in ExtentMap::block_crcs, or -1 where none are recorded. Block k is
-  /// bytes [k, k + 1) * block_bytes of the extent, the last one shorter.
+  /// The first of its block CRCs in ExtentMap::block_crcs, or -1 where none are recorded. Block k
+  /// is bytes [k, k + 1) * block_bytes of the extent, the last one shorter.
   std::int64_t first_block = -1;
 
   friend bool operator==(const Extent&, const Extent&) = default;

@@ -21,8 +21,8 @@ class File {
   /// which names the file and both numbers, if the file ends before.
   virtual void read_at(std::int64_t offset, std::span<std::byte> into) const = 0;
 
-  /// Writes all of `from` at `offset`, growing the file if need be. Throws Error(io); "no space left"
-  /// says how much this write was.
+  /// Writes all of `from` at `offset`, growing the file if need be. Throws Error(io); "no space
+  /// left" says how much this write was.
   virtual void write_at(std::int64_t offset, std::span<const std::byte> from) = 0;
 
   virtual std::int64_t size_bytes() const = 0;
@@ -61,7 +61,8 @@ class FileSystem {
   /// For reading. Links are not followed in the last component; anything but a regular file is
   /// Error(unsafe, RM604). Throws Error(not_found) if there is none.
   virtual std::unique_ptr<File> open(const Path& path) const = 0;
-  /// A new file, for reading and writing. Throws Error(exists) if something is there, links included.
+  /// A new file, for reading and writing. Throws Error(exists) if something is there, links
+  /// included.
   virtual std::unique_ptr<File> create(const Path& path) = 0;
   /// An existing file, for reading and writing: those that a foreign library created for us.
   virtual std::unique_ptr<File> open_for_writing(const Path& path) = 0;

@@ -9,8 +9,8 @@
 
 namespace remesh {
 
-/// A checkpoint in this process's memory: each rank is one "file" that holds that rank's pieces back
-/// to back. For tests, and for live resharding later.
+/// A checkpoint in this process's memory: each rank is one "file" that holds that rank's pieces
+/// back to back. For tests, and for live resharding later.
 class MemoryStore {
  public:
   /// Pieces as the catalog's layout has them, every holder storing its own; bytes are zero.

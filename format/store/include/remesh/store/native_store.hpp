@@ -15,9 +15,9 @@ namespace remesh {
 bool looks_native(const FileSystem& files, const FileSystem::Path& path);
 
 /// Opens a committed checkpoint: manifest against COMMIT, and of each shard the header, the index
-/// and the size; then pieces against the layout tag, and coverage of every tensor. Reads no payload.
-/// What is wrong goes to `findings`; with a collecting one, as much as is readable is opened.
-/// Returns null only if a collecting `findings` got an error that leaves nothing to open.
+/// and the size; then pieces against the layout tag, and coverage of every tensor. Reads no
+/// payload. What is wrong goes to `findings`; with a collecting one, as much as is readable is
+/// opened. Returns null only if a collecting `findings` got an error that leaves nothing to open.
 std::unique_ptr<Reader> open_native(const FileSystem& files, const FileSystem::Path& path,
                                     Findings& findings);
 

@@ -36,7 +36,8 @@ class Reader {
   virtual void read_bytes(std::uint32_t file, std::int64_t offset,
                           std::span<std::byte> into) const = 0;
 
-  /// The bytes of a side file. Throws Error(corrupt, RM207) if they do not have the recorded digest.
+  /// The bytes of a side file. Throws Error(corrupt, RM207) if they do not have the recorded
+  /// digest.
   virtual std::vector<std::byte> side(const SideFile& side) const = 0;
 };
 

@@ -21,8 +21,8 @@ namespace remesh {
 /// exactly once. Nothing here knows what the bytes were meant to be.
 ///
 /// Coverage is proved in O(1) memory: the count of bytes, and the CRC that the same runs would have
-/// if every byte were 0xFF, against its closed form for the whole tensor. A hole and a double cancel
-/// in neither.
+/// if every byte were 0xFF, against its closed form for the whole tensor. A hole and a double
+/// cancel in neither.
 ///
 /// add() may be called from many threads; the result does not depend on their order.
 class Tally {
@@ -35,16 +35,16 @@ class Tally {
   void add(std::uint32_t file, std::int64_t offset, std::span<const std::byte> bytes);
 
   struct Sum {
-    Digest digest;            ///< of the tensor's logical bytes, if complete
-    std::int64_t bytes = 0;   ///< how many passed
-    bool complete = false;    ///< each exactly once
+    Digest digest;           ///< of the tensor's logical bytes, if complete
+    std::int64_t bytes = 0;  ///< how many passed
+    bool complete = false;   ///< each exactly once
 
     friend bool operator==(const Sum&, const Sum&) = default;
   };
   Sum sum(std::size_t tensor, std::uint32_t copy = 0) const;
 
-  /// The CRC of block `k` of an extent (its number in the map). Requires `with_blocks`, and that all
-  /// bytes of the block were added exactly once.
+  /// The CRC of block `k` of an extent (its number in the map). Requires `with_blocks`, and that
+  /// all bytes of the block were added exactly once.
   Digest block(std::size_t extent, std::int64_t k) const;
 
   std::int64_t bytes() const noexcept { return bytes_.load(); }

@@ -36,8 +36,8 @@ struct StoredAt {
 };
 
 /// Where a Writer puts the elements of `box`: a place in each extent that contains it. For writers.
-/// A box without elements goes nowhere. Throws Error(internal) if no extent contains the box, or its
-/// elements do not lie together in one that does.
+/// A box without elements goes nowhere. Throws Error(internal) if no extent contains the box, or
+/// its elements do not lie together in one that does.
 std::vector<StoredAt> places_of(const ExtentMap& extents, std::size_t tensor,
                                 const TensorDesc& desc, const Box& box);
 

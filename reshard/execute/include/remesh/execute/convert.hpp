@@ -11,8 +11,8 @@ namespace remesh {
 /// `map`, every tensor is placed anew by it; without, a source that has placements keeps them.
 /// Where neither has rules, everything is replicated, and a mesh with tp or pp above 1 is
 /// Error(unsupported), which says `--rules FILE`.
-Catalog converted(const Catalog& source, std::string_view to, const Mesh& mesh,
-                  const ModelMap* map, std::string_view config_json);
+Catalog converted(const Catalog& source, std::string_view to, const Mesh& mesh, const ModelMap* map,
+                  std::string_view config_json);
 
 /// Changes the framework, and the mesh too if the target has another: transfer() into a writer that
 /// was created for `converted`.

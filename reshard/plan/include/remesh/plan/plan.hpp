@@ -13,8 +13,8 @@
 
 namespace remesh {
 
-/// Elements that leave one rank and arrive at another. A move with source == target is a copy within
-/// one rank's memory, and costs no network.
+/// Elements that leave one rank and arrive at another. A move with source == target is a copy
+/// within one rank's memory, and costs no network.
 struct Move {
   Rank source = 0;
   Rank target = 0;
