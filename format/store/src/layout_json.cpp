@@ -165,7 +165,7 @@ Layout parse_layout(const Json& value, Mesh mesh, std::vector<Placed> placed) {
       placements.back().pins.push_back(parse_pin(pin));
     }
   }
-  return Layout(std::move(mesh), std::move(placements), std::move(placed), parse_stages(members));
+  return {std::move(mesh), std::move(placements), std::move(placed), parse_stages(members)};
 }
 
 }  // namespace remesh::native

@@ -85,6 +85,7 @@ void write_box(const h5::Dataset& dataset, const Box& box) {
 
 std::vector<std::int64_t> shape_of(const Box& box) {
   std::vector<std::int64_t> shape;
+  shape.reserve(static_cast<std::size_t>(box.ndim()));
   for (int dim = 0; dim < box.ndim(); ++dim) shape.push_back(box[dim].size());
   return shape;
 }

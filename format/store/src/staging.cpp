@@ -54,7 +54,7 @@ std::unique_ptr<DirectoryLock> lock(FileSystem& files, const Path& directory) {
 
 }  // namespace
 
-Staging::Staging(FileSystem& files, Path destination, const std::string& job_id,
+Staging::Staging(FileSystem& files, const Path& destination, const std::string& job_id,
                  bool discard_leftovers)
     : files_(files), destination_(without_trailing_slash(destination)) {
   refuse_existing(files_, destination_);

@@ -75,7 +75,6 @@ PlanSummary summarize(const Catalog& source, const Catalog& target, std::int64_t
   summary.source = source.layout.mesh();
   summary.target = target.layout.mesh();
   summary.rank_bytes.resize(static_cast<std::size_t>(summary.target.num_ranks()));
-  summary.uneven = uneven_splits(target.layout, target.tensors);
 
   const auto numbers = numbered(source.tensors);
   std::map<Key, Share> shares;
@@ -102,6 +101,8 @@ PlanSummary summarize(const Catalog& source, const Catalog& target, std::int64_t
     }
     add(summary, desc, share->second);
   }
+  // Last: an illegal split was refused above, with the tensor's name.
+  summary.uneven = uneven_splits(target.layout, target.tensors);
   return summary;
 }
 

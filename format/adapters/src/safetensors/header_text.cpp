@@ -97,9 +97,9 @@ void append_metadata(Text& text, const Metadata& metadata) {
 
 void append_tensor(Text& text, const HeaderTensor& tensor) {
   append_quoted(text, tensor.desc.name);
-  append(text, ":{\"dtype\":\"");
+  append(text, R"(:{"dtype":")");
   append(text, dtype_name(tensor.desc.dtype));
-  append(text, "\",\"shape\":[");
+  append(text, R"(","shape":[)");
   for (int dim = 0; dim < tensor.desc.extent.ndim(); ++dim) {
     if (dim > 0) text.push_back(',');
     fmt::format_to(std::back_inserter(text), "{}", tensor.desc.extent[dim].size());

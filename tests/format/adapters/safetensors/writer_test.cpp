@@ -333,8 +333,8 @@ TEST(OpenFiles, KeepsNoMoreThanTheLimitOpen) {
   }
   OpenFiles files(posix_file_system(), paths);
   const std::weak_ptr<File> first = files.get(0);
-  const std::weak_ptr<File> last_kept = files.get(OpenFiles::most_open - 1);
   for (std::uint32_t k = 0; k < OpenFiles::most_open; ++k) files.get(k);
+  const std::weak_ptr<File> last_kept = files.get(OpenFiles::most_open - 1);
   EXPECT_FALSE(first.expired());
   const auto held = files.get(1);
   for (std::uint32_t k = 0; k < 3; ++k) {

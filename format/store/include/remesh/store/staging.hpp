@@ -16,7 +16,7 @@ class Staging {
   /// another job holds the temporary directory, Error(exists) if an earlier job left one behind and
   /// `discard_leftovers` is false (the message says `--discard`), Error(not_found) if the parent
   /// directory is missing.
-  Staging(FileSystem& files, FileSystem::Path destination, const std::string& job_id,
+  Staging(FileSystem& files, const FileSystem::Path& destination, const std::string& job_id,
           bool discard_leftovers);
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
