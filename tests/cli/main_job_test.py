@@ -71,13 +71,14 @@ class MainJob(unittest.TestCase):
     def test_h5py_reads_f32_to_the_right_values(self):
         model = self.directory / "f32"
         model.mkdir()
-        data = struct.pack("<12f", *(0.25 * k - 1 for k in range(12)))
-        header = b'{"m":{"dtype":"F32","shape":[4,3],"data_offsets":[0,48]}}'.ljust(64)
-        (model / "model.safetensors").write_bytes(struct.pack("<Q", 64) + header + data)
+        data = struct.pack("<13f", *(0.25 * k - 1 for k in range(13)))
+        header = (b'{"m":{"dtype":"F32","shape":[4,3],"data_offsets":[0,48]},'
+                  b'"scalar":{"dtype":"F32","shape":[],"data_offsets":[48,52]}}').ljust(120)
+        (model / "model.safetensors").write_bytes(struct.pack("<Q", 120) + header + data)
         remesh("convert", model, self.directory / "ck", "--mesh", "dp=2")
         read = subprocess.run(["/usr/bin/python3", "-B", SOURCE / "tests/python/h5py_reads.py",
                                self.directory / "ck", model], capture_output=True, text=True)
-        self.assertEqual((read.returncode, read.stdout), (0, "h5py: 1 tensors equal\n"), read.stderr)
+        self.assertEqual((read.returncode, read.stdout), (0, "h5py: 2 tensors equal\n"), read.stderr)
 
     def test_threads_and_memory_change_no_byte(self):
         first = None

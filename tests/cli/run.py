@@ -23,9 +23,10 @@ them and in the expected lines stand
     $COPY     a private copy of $CKPT, to be damaged by `setup`
     $REAL     a Hugging Face directory with another origin, which not every checkout has
 A line `...` stands for any number of lines, `<*>` for any text within a line; all else is literal.
-Without `out` (`err`) lines, nothing may be printed there. `as: user` runs the case without root's
-rights, where the runner has them; it is skipped where that cannot be done. `needs: real` skips a case
-where $REAL is absent.
+Without `out` (`err`) lines, nothing may be printed there. Lines of progress on standard error do not
+count: a slow machine prints them, a fast one does not. `as: user` runs the case without root's rights,
+where the runner has them; it is skipped where that cannot be done. `needs: real` skips a case where
+$REAL is absent.
 
 --update rewrites the `exit`, `out` and `err` lines of cases that fail from what the program says now.
 Read the difference before you keep it. Durations become wildcards; other wildcards are lost.
@@ -40,6 +41,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+PROGRESS = re.compile(r"\w+ \d+% .*/s ETA [0-9:]+")
 DURATION = re.compile(r"  [0-9.]+ s(?=$|  )")
 
 
@@ -157,7 +159,7 @@ class Runner:
         text = output.decode("utf-8", "backslashreplace")
         for name, path in sorted(places.items(), key=lambda item: -len(item[1])):
             text = text.replace(path, "$" + name)
-        return text.splitlines()
+        return [line for line in text.splitlines() if not PROGRESS.fullmatch(line)]
 
     def close(self):
         shutil.rmtree(self.scratch, ignore_errors=True)

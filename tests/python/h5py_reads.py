@@ -46,7 +46,7 @@ def boxes(path):
             for dataset in group.values():
                 name = text(dataset.attrs["remesh_tensor"])
                 require(unquote(encoded) == name, f"{dataset.name}: remesh_tensor is {name}")
-                box = np.asarray(dataset.attrs["remesh_box"]).reshape(-1, 2)
+                box = np.asarray(dataset.attrs.get("remesh_box", []), np.int64).reshape(-1, 2)  # a scalar has none
                 require(dataset.shape == tuple(box[:, 1] - box[:, 0]), f"{dataset.name}: shape is not that of its box")
                 yield name, text(dataset.attrs["remesh_dtype"]), box, dataset[()]
 

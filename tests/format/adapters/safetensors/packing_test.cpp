@@ -78,6 +78,7 @@ TEST(Pack, NumbersTheFilesFromOneInTheOrderInWhichTheyClose) {
   EXPECT_THAT(packing.packaging.file_of, ElementsAre(1, 0, 1, 2));
   EXPECT_EQ(packing.files[1].header.tensors.size(), 2);
   EXPECT_THAT(packing.packaging.index_text, HasSubstr("\"total_size\": 36"));
+  EXPECT_THAT(packing.packaging.index_text, HasSubstr("\"total_parameters\": 36"));
   EXPECT_THAT(packing.packaging.index_text,
               HasSubstr("\"b\": \"model-00001-of-00003.safetensors\""));
 }
