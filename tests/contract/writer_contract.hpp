@@ -90,7 +90,7 @@ TEST_P(WriterContract, WhatIsPublishedIsThereWhenItIsOpened) {
     writer.reset();
     const std::unique_ptr<Reader> reader = store.open();
     ASSERT_NE(reader, nullptr);
-    ASSERT_EQ(reader->catalog().tensors, tensors);
+    ASSERT_TRUE(std::ranges::is_permutation(reader->catalog().tensors, tensors));
     expect_numbered(*reader);
   });
 }

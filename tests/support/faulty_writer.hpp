@@ -39,6 +39,7 @@ class FaultyWriter final : public Writer {
   void seal(std::span<const Digest> digests, std::span<const Digest> block_crcs) override {
     inner_->seal(digests, block_crcs);
   }
+  void forget_caches() override { inner_->forget_caches(); }
   std::unique_ptr<Reader> reopen() const override { return inner_->reopen(); }
   bool publish() override { return inner_->publish(); }
 

@@ -164,6 +164,12 @@ std::string read_text(const FileSystem& files, const Path& path, std::int64_t li
   return text;
 }
 
+void write_whole(FileSystem& files, const Path& path, std::span<const std::byte> bytes) {
+  const std::unique_ptr<File> file = files.create(path);
+  file->write_at(0, bytes);
+  file->sync();
+}
+
 void check_component(std::string_view name, std::string_view where) {
   constexpr std::size_t longest_bytes = 255;
   const bool plain = !name.empty() && name != "." && name != ".." && name.size() <= longest_bytes &&

@@ -102,7 +102,8 @@ Packaging::File parse_packaged_file(const Json& value) {
 Packaging parse_packaging(const Json& value, std::size_t num_tensors) {
   Packaging packaging;
   if (value.is_null()) return packaging;
-  const Members members(value, "'packaging'", {"file_of", "files", "index_text"});
+  const Members members(value, "'packaging'",
+                        {"file_of", "files", "index_text", "optimizer_index_text"});
   for (const Json& file : members.array("files")) {
     packaging.files.push_back(parse_packaged_file(file));
   }
@@ -111,6 +112,7 @@ Packaging parse_packaging(const Json& value, std::size_t num_tensors) {
     packaging.file_of.push_back(static_cast<std::uint32_t>(file));
   }
   packaging.index_text = members.text("index_text");
+  packaging.optimizer_index_text = members.text("optimizer_index_text");
   if (packaging.files.empty() || packaging.file_of.size() != num_tensors) {
     damaged(fmt::format("'packaging' places {} tensors, but there are {}", packaging.file_of.size(),
                         num_tensors),

@@ -36,7 +36,8 @@ Json json_of(const Packaging& packaging) {
   }
   return {{"file_of", packaging.file_of},
           {"files", std::move(files)},
-          {"index_text", packaging.index_text}};
+          {"index_text", packaging.index_text},
+          {"optimizer_index_text", packaging.optimizer_index_text}};
 }
 
 Json json_of(std::span<const SideFile> side) {

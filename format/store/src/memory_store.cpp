@@ -104,6 +104,7 @@ class MemoryWriter final : public Writer {
     if (!block_crcs.empty()) contents_.extents = with_blocks(contents_.extents, block_crcs);
   }
 
+  void forget_caches() override {}
   std::unique_ptr<Reader> reopen() const override { return reader_of(contents_); }
   bool publish() override { return true; }
 

@@ -9,10 +9,9 @@
 
 #include "extent_map_builder.hpp"
 #include "manifest.hpp"
-#include "open_files.hpp"
-#include "remesh/core/budget.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/native_store.hpp"
+#include "remesh/store/open_files.hpp"
 #include "remesh/store/staging.hpp"
 #include "shard_reader.hpp"
 #include "shard_writer.hpp"
@@ -56,19 +55,11 @@ void check_storable(const Catalog& catalog) {
   for (const SideFile& side : catalog.side) check_component(side.name, "the catalog");
 }
 
-void check_space(const FileSystem& files, const Path& directory, const Catalog& catalog,
-                 std::span<const ShardDraft> drafts) {
-  std::int64_t needed = 0;
-  for (const ShardDraft& draft : drafts) needed += native::estimated_bytes(draft);
-  for (const SideFile& side : catalog.side) needed += side.size_bytes;
-  const std::int64_t free = files.free_bytes(directory);
-  if (needed <= free) return;
-  throw Error(
-      Errc::io,
-      fmt::format("cannot write to '{}': it needs {} ({} bytes), but the file system has {} "
-                  "free ({} bytes)",
-                  directory.string(), format_bytes(needed), needed, format_bytes(free), free),
-      "RM702");
+std::int64_t estimated_bytes(const Catalog& catalog, std::span<const ShardDraft> drafts) {
+  std::int64_t bytes = 0;
+  for (const ShardDraft& draft : drafts) bytes += native::estimated_bytes(draft);
+  for (const SideFile& side : catalog.side) bytes += side.size_bytes;
+  return bytes;
 }
 
 class NativeWriter final : public Writer {
@@ -81,7 +72,7 @@ class NativeWriter final : public Writer {
         drafts_(native::plan_storage(catalog_, options.copies)),
         staging_(files, destination, options.job_id, options.discard_leftovers),
         open_(files, paths()) {
-    check_space(files_, staging_.directory(), catalog_, drafts_);
+    staging_.check_room(estimated_bytes(catalog_, drafts_));
     for (ShardDraft& draft : drafts_) native::create_shard(files_, path_of(draft), draft);
     extents_ = assemble([](const ShardDraft& draft) { return draft; });
   }
@@ -102,6 +93,8 @@ class NativeWriter final : public Writer {
   }
 
   void seal(std::span<const Digest> digests, std::span<const Digest> block_crcs) override;
+
+  void forget_caches() override { open_.forget_caches(); }
 
   std::unique_ptr<Reader> reopen() const override {
     StrictFindings findings;
@@ -148,7 +141,6 @@ class NativeWriter final : public Writer {
   void take_digests(std::span<const Digest> digests, std::span<const Digest> block_crcs);
   std::vector<native::ShardEntry> seal_shards(std::span<const Digest> block_crcs);
   void write_side_files();
-  void write_file(const Path& path, std::span<const std::byte> bytes);
   void write_manifest(std::vector<native::ShardEntry> shards);
 
   FileSystem& files_;
@@ -156,7 +148,7 @@ class NativeWriter final : public Writer {
   SideSource side_;
   std::vector<ShardDraft> drafts_;
   Staging staging_;
-  native::OpenFiles open_;
+  OpenFiles open_;
   ExtentMap extents_;
 };
 
@@ -186,7 +178,7 @@ void NativeWriter::take_digests(std::span<const Digest> digests,
 // A shard calls itself sealed only once its payload is on the medium.
 void NativeWriter::seal(std::span<const Digest> digests, std::span<const Digest> block_crcs) {
   take_digests(digests, block_crcs);
-  for (std::uint32_t file = 0; file < open_.size(); ++file) open_.get(file)->sync();
+  open_.sync_all();
   auto shards = seal_shards(block_crcs);
   write_side_files();
   write_manifest(std::move(shards));
@@ -207,28 +199,12 @@ std::vector<native::ShardEntry> NativeWriter::seal_shards(std::span<const Digest
   return shards;
 }
 
-void NativeWriter::write_file(const Path& path, std::span<const std::byte> bytes) {
-  const std::unique_ptr<File> file = files_.create(path);
-  file->write_at(0, bytes);
-  file->sync();
-}
-
 void NativeWriter::write_side_files() {
   if (catalog_.side.empty()) return;
   const Path directory = staging_.directory() / native::side_directory;
   files_.create_directory(directory);
   for (const SideFile& side : catalog_.side) {
-    const std::vector<std::byte> bytes = side_(side);
-    if (static_cast<std::int64_t>(bytes.size()) != side.size_bytes ||
-        digest_of(bytes) != side.digest) {
-      throw Error(Errc::corrupt,
-                  fmt::format("cannot copy the side file '{}': its {} bytes hash to {}, but {} "
-                              "bytes with {} are expected; it changed while it was read",
-                              side.name, bytes.size(), to_string(digest_of(bytes)), side.size_bytes,
-                              to_string(side.digest)),
-                  "RM207");
-    }
-    write_file(directory / side.name, bytes);
+    write_whole(files_, directory / side.name, bytes_of(side_, side));
   }
   files_.sync_directory(directory);
 }
@@ -240,9 +216,9 @@ void NativeWriter::write_manifest(std::vector<native::ShardEntry> shards) {
                 fmt::format("cannot write a manifest of {} bytes: at most {} can be read",
                             text.size(), native::most_manifest_bytes));
   }
-  write_file(staging_.directory() / native::manifest_name, std::as_bytes(std::span(text)));
+  write_whole(files_, staging_.directory() / native::manifest_name, std::as_bytes(std::span(text)));
   const std::string commit = native::commit_line(text);
-  write_file(staging_.directory() / native::commit_name, std::as_bytes(std::span(commit)));
+  write_whole(files_, staging_.directory() / native::commit_name, std::as_bytes(std::span(commit)));
 }
 
 }  // namespace

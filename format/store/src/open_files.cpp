@@ -1,6 +1,6 @@
-#include "open_files.hpp"
+#include "remesh/store/open_files.hpp"
 
-namespace remesh::native {
+namespace remesh {
 
 std::shared_ptr<File> OpenFiles::get(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
@@ -18,4 +18,12 @@ std::shared_ptr<File> OpenFiles::get(std::uint32_t number) {
   return open_.front().file;
 }
 
-}  // namespace remesh::native
+void OpenFiles::sync_all() {
+  for (std::uint32_t number = 0; number < paths_.size(); ++number) get(number)->sync();
+}
+
+void OpenFiles::forget_caches() {
+  for (std::uint32_t number = 0; number < paths_.size(); ++number) get(number)->forget_cache();
+}
+
+}  // namespace remesh

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "remesh/core/budget.hpp"
 #include "remesh/core/error.hpp"
 
 namespace remesh {
@@ -28,6 +29,14 @@ void refuse_existing(const FileSystem& files, const Path& destination) {
   throw Error(Errc::exists, fmt::format("cannot write '{}': destination exists; remesh never "
                                         "replaces a checkpoint, so choose another name",
                                         destination.string()));
+}
+
+void require_parent(const FileSystem& files, const Path& destination) {
+  const Path parent = destination.parent_path();
+  if (parent.empty() || files.look(parent / ".")) return;
+  throw Error(Errc::not_found,
+              fmt::format("cannot write to '{}': there is no directory '{}'; create it first",
+                          destination.string(), parent.string()));
 }
 
 // Whether the directory is new.
@@ -58,6 +67,7 @@ Staging::Staging(FileSystem& files, const Path& destination, const std::string& 
                  bool discard_leftovers)
     : files_(files), destination_(without_trailing_slash(destination)) {
   refuse_existing(files_, destination_);
+  require_parent(files_, destination_);
   directory_ = destination_.parent_path() /
                fmt::format(".{}.remesh-{}", destination_.filename().string(), job_id);
   const bool fresh = create_if_absent(files_, directory_);
@@ -86,6 +96,18 @@ Staging::~Staging() {
     files_.remove_all(directory_);
   } catch (...) {  // NOLINT(bugprone-empty-catch): the next job names what stayed behind
   }
+}
+
+void Staging::check_room(std::int64_t needed_bytes) const {
+  const std::int64_t free = files_.free_bytes(directory_);
+  if (needed_bytes <= free) return;
+  throw Error(
+      Errc::io,
+      fmt::format("cannot write to '{}': it needs {} ({} bytes), but the file system has {} "
+                  "free ({} bytes)",
+                  destination_.string(), format_bytes(needed_bytes), needed_bytes,
+                  format_bytes(free), free),
+      "RM702");
 }
 
 bool Staging::publish() {

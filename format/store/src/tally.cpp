@@ -108,9 +108,10 @@ void Tally::add(std::uint32_t file, std::int64_t offset, std::span<const std::by
   const std::int64_t end = offset + std::ssize(bytes);
   const Extent* extent = extents_.at(file, offset);
   if (extent == nullptr) {
-    extent = &*std::ranges::partition_point(all, [&](const Extent& each) {
+    const auto next = std::ranges::partition_point(all, [&](const Extent& each) {
       return std::tie(each.file, each.offset_bytes) < std::tie(file, offset);
     });
+    extent = all.data() + (next - all.begin());
   }
 
   std::int64_t counted = 0;

@@ -33,4 +33,16 @@ std::vector<StoredAt> places_of(const ExtentMap& extents, std::size_t tensor,
   return places;
 }
 
+std::vector<std::byte> bytes_of(const SideSource& source, const SideFile& side) {
+  std::vector<std::byte> bytes = source(side);
+  const Digest found = digest_of(bytes);
+  if (std::ssize(bytes) == side.size_bytes && found == side.digest) return bytes;
+  throw Error(Errc::corrupt,
+              fmt::format("cannot copy the side file '{}': its {} bytes hash to {}, but {} bytes "
+                          "with {} are expected; it changed while it was read",
+                          side.name, bytes.size(), to_string(found), side.size_bytes,
+                          to_string(side.digest)),
+              "RM207");
+}
+
 }  // namespace remesh

@@ -8,7 +8,6 @@
 
 #include "faulty_file_system.hpp"
 #include "native_fixture.hpp"
-#include "open_files.hpp"
 #include "remesh/core/error.hpp"
 #include "temporary_directory.hpp"
 
@@ -92,26 +91,6 @@ TEST(NativeStoreFaults, TwoJobsDoNotShareADirectory) {
   test::seal(*first);
   first->publish();
   EXPECT_EQ(test::what_differs(*test::open_strict(directory / "ckpt")), "");
-}
-
-TEST(OpenFiles, KeepsTheLastOnesOpenAndSyncsWhatItCloses) {
-  TemporaryDirectory directory;
-  std::vector<fs::path> paths;
-  for (const char* name : {"a", "b", "c"}) {
-    paths.push_back(directory / name);
-    test::set_content(paths.back(), "");
-  }
-  FaultyFileSystem files(posix_file_system());
-  native::OpenFiles open(files, paths, /*most=*/2);
-  const auto a = open.get(0);
-  open.get(1);
-  EXPECT_EQ(open.get(0), a);
-  EXPECT_EQ(files.calls(), 2) << "two files were opened";
-  open.get(2);
-  EXPECT_EQ(files.calls(), 4) << "b was synced, then c was opened";
-  EXPECT_EQ(open.get(0), a) << "a was asked for after b";
-  a->write_at(0, test::bytes_of("x"));
-  EXPECT_EQ(test::content_of(paths[0]), "x");
 }
 
 }  // namespace

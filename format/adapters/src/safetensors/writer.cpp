@@ -11,10 +11,10 @@
 #include <fmt/format.h>
 
 #include "index.hpp"
-#include "open_files.hpp"
 #include "packing.hpp"
 #include "reader.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/store/open_files.hpp"
 #include "remesh/store/staging.hpp"
 
 namespace remesh::safetensors {
@@ -84,7 +84,7 @@ void check_side_names(const Catalog& wanted) {
   for (const SideFile& side : wanted.side) {
     check_component(side.name, "the list of side files");
     const auto& files = wanted.packaging.files;
-    if (side.name == index_name ||
+    if (side.name == index_name || side.name == optimizer_index_name ||
         std::ranges::find(files, side.name, &Packaging::File::name) != files.end()) {
       throw Error(Errc::invalid_argument,
                   fmt::format("cannot write the side file '{}': a file of tensors has that name",
@@ -103,11 +103,10 @@ class HfWriter final : public Writer {
         side_(std::move(side)),
         staging_(files, destination, options.job_id, options.discard_leftovers),
         open_(files, paths()) {
-    check_room();
+    staging_.check_room(file_bytes());
     for (std::uint32_t k = 0; k < packing.files.size(); ++k) create_file(k, packing.files[k]);
-    if (!catalog_.packaging.index_text.empty()) {
-      create_whole(index_name, std::as_bytes(std::span(catalog_.packaging.index_text)));
-    }
+    create_index(index_name, catalog_.packaging.index_text);
+    create_index(optimizer_index_name, catalog_.packaging.optimizer_index_text);
   }
 
   const Catalog& catalog() const noexcept override { return catalog_; }
@@ -126,19 +125,13 @@ class HfWriter final : public Writer {
 
   // Neither digests nor block CRCs have a place in this format.
   void seal(std::span<const Digest>, std::span<const Digest>) override {
-    for (std::uint32_t k = 0; k < extents_.files().size(); ++k) open_.get(k)->sync();
+    open_.sync_all();
     for (const SideFile& side : catalog_.side) {
-      const std::vector<std::byte> bytes = side_(side);
-      if (const Digest found = digest_of(bytes); found != side.digest) {
-        throw Error(Errc::corrupt,
-                    fmt::format("cannot write the side file '{}': its bytes hash to {}, but {} is "
-                                "recorded; it changed meanwhile",
-                                side.name, to_string(found), to_string(side.digest)),
-                    "RM207");
-      }
-      create_whole(side.name, bytes);
+      write_whole(files_, staging_.directory() / side.name, bytes_of(side_, side));
     }
   }
+
+  void forget_caches() override { open_.forget_caches(); }
 
   std::unique_ptr<Reader> reopen() const override {
     return make_reader(files_, parse_back(/*with_side_files=*/true));
@@ -153,15 +146,11 @@ class HfWriter final : public Writer {
     return paths;
   }
 
-  void check_room() const {
-    std::int64_t needed = 0;
-    for (const auto& file : extents_.files()) needed += file.size_bytes;
-    const std::int64_t free = files_.free_bytes(staging_.directory());
-    if (needed <= free) return;
-    throw Error(Errc::io,
-                fmt::format("cannot write '{}': it needs {} bytes, but {} are free",
-                            staging_.directory().parent_path().string(), needed, free),
-                "RM702");
+  std::int64_t file_bytes() const {
+    std::int64_t bytes = 0;
+    for (const auto& file : extents_.files()) bytes += file.size_bytes;
+    for (const SideFile& side : catalog_.side) bytes += side.size_bytes;
+    return bytes;
   }
 
   void create_file(std::uint32_t number, const PackedFile& packed) {
@@ -174,10 +163,9 @@ class HfWriter final : public Writer {
     file->write_at(entry.size_bytes - 1, last);
   }
 
-  void create_whole(std::string_view name, std::span<const std::byte> bytes) {
-    const auto file = files_.create(staging_.directory() / name);
-    file->write_at(0, bytes);
-    file->sync();
+  void create_index(std::string_view name, const std::string& text) {
+    if (text.empty()) return;
+    write_whole(files_, staging_.directory() / name, std::as_bytes(std::span(text)));
   }
 
   OpenCheckpoint parse_back(bool with_side_files) const {

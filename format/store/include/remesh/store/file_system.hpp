@@ -94,6 +94,9 @@ FileSystem& posix_file_system();
 std::string read_text(const FileSystem& files, const FileSystem::Path& path,
                       std::int64_t limit_bytes);
 
+/// Creates a file with these bytes and syncs it. Throws as FileSystem::create and File do.
+void write_whole(FileSystem& files, const FileSystem::Path& path, std::span<const std::byte> bytes);
+
 /// Throws Error(unsafe, RM603) unless `name`, found inside a file of the checkpoint `where`, is one
 /// plain path component: not empty, ".", "..", no '/', no control characters, at most 255 bytes.
 void check_component(std::string_view name, std::string_view where);

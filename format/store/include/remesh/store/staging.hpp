@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -15,7 +16,7 @@ class Staging {
   /// Throws Error(exists, "destination exists") if the destination is there, Error(busy, RM701) if
   /// another job holds the temporary directory, Error(exists) if an earlier job left one behind and
   /// `discard_leftovers` is false (the message says `--discard`), Error(not_found) if the parent
-  /// directory is missing.
+  /// is no directory.
   Staging(FileSystem& files, const FileSystem::Path& destination, const std::string& job_id,
           bool discard_leftovers);
   Staging(const Staging&) = delete;
@@ -23,6 +24,9 @@ class Staging {
   ~Staging();
 
   const FileSystem::Path& directory() const noexcept { return directory_; }
+
+  /// Throws Error(io, RM702), which names both numbers, if the file system has less room than this.
+  void check_room(std::int64_t needed_bytes) const;
 
   /// Syncs the directory, renames it, syncs the parent. After the rename a failure to sync is
   /// Error(io): "visible, durability unknown". Returns whether directories could be synced.

@@ -44,6 +44,10 @@ std::vector<StoredAt> places_of(const ExtentMap& extents, std::size_t tensor,
 /// The side files of a checkpoint: their bytes, on request.
 using SideSource = std::function<std::vector<std::byte>(const SideFile&)>;
 
+/// The bytes of one, which are still those that were digested: throws Error(corrupt, RM207) if not.
+/// For writers.
+std::vector<std::byte> bytes_of(const SideSource& source, const SideFile& side);
+
 /// The writing end of a checkpoint, in any format. The calls come in this order: write (from many
 /// threads), seal, publish. A Writer that is destroyed before publish() leaves nothing behind.
 class Writer {
@@ -67,6 +71,10 @@ class Writer {
   /// Completes and syncs every file. `digests` are the tensors' digests, in catalog order, and
   /// `block_crcs` those of all blocks, extent by extent in the order of extents().
   virtual void seal(std::span<const Digest> digests, std::span<const Digest> block_crcs) = 0;
+
+  /// After seal(): tells the system to drop what it caches of the files, so that what is read next
+  /// comes from the medium, as far as the system lets one ask for that.
+  virtual void forget_caches() = 0;
 
   /// Opens what seal() left, before it is published.
   virtual std::unique_ptr<Reader> reopen() const = 0;

@@ -10,13 +10,16 @@
 
 #include "remesh/store/file_system.hpp"
 
-namespace remesh::native {
+namespace remesh {
 
 /// The files of one job that is writing: opened when they are asked for, at most `most` at a time.
-/// Thread-safe.
+/// Thread-safe. For writers.
 class OpenFiles {
  public:
-  OpenFiles(FileSystem& files, std::vector<FileSystem::Path> paths, std::size_t most = 512)
+  static constexpr std::size_t most_open = 512;
+
+  /// `files` must outlive this.
+  OpenFiles(FileSystem& files, std::vector<FileSystem::Path> paths, std::size_t most = most_open)
       : files_(files), paths_(std::move(paths)), most_(most) {}
 
   /// The file of that number, which stays open while the caller holds it. The one that was not
@@ -24,7 +27,11 @@ class OpenFiles {
   /// with its descriptor.
   std::shared_ptr<File> get(std::uint32_t number);
 
-  std::size_t size() const noexcept { return paths_.size(); }
+  /// Syncs every file. Throws Error(io).
+  void sync_all();
+
+  /// Every file's File::forget_cache.
+  void forget_caches();
 
  private:
   struct Open {
@@ -40,4 +47,4 @@ class OpenFiles {
   std::unordered_map<std::uint32_t, std::list<Open>::iterator> by_number_;
 };
 
-}  // namespace remesh::native
+}  // namespace remesh
