@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
-"""A signal in the middle of a job: it stops cleanly, says so by its exit code, and leaves nothing.
+"""What happens to a job in the middle: a signal, a rival, a kill, a full disk. Each time the exit code
+and what is left beside the destination.
 
     interrupt_test.py PROGRAM
+
+A disk is filled on a small file system in memory; where none can be mounted, that check says so and
+the whole returns 77, if all else passed.
 """
 
 import json
@@ -15,6 +19,12 @@ import time
 from pathlib import Path
 
 TENSORS = 16
+SIZES_MIB = (256, 512, 1024)  # the next where a job was done before it could be caught
+SKIPPED = 77
+
+
+class TooFast(Exception):
+    """The job was done before it could be caught."""
 
 
 def make_model(directory, mebibytes):
@@ -30,41 +40,165 @@ def make_model(directory, mebibytes):
         file.truncate(8 + len(text) + TENSORS * each)
 
 
-def interrupted(program, number, scratch, mebibytes):
-    """Exit code and what is left in the destination's directory; None if the job was faster."""
-    parent = scratch / f"{number.name}-{mebibytes}"
-    parent.mkdir()
-    job = subprocess.Popen([program, "convert", scratch / f"hf{mebibytes}", parent / "out", "-j1",
-                            "--memory", "64MiB"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    while job.poll() is None and not list(parent.glob(".out.remesh-*/*")):
-        time.sleep(0.001)
-    time.sleep(0.02)
-    job.send_signal(number)
-    job.communicate(timeout=60)
-    if job.returncode == 0:
-        return None
-    return job.returncode, sorted(os.listdir(parent))
+class Job:
+    """A conversion of `hf` to `parent`/out that is stopped in the middle of its writing."""
+
+    def __init__(self, program, hf, parent):
+        self.parent = parent
+        self.command = [program, "convert", hf, parent / "out", "-j1", "--memory", "64MiB"]
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        text=True)
+        while self.process.poll() is None and not list(parent.glob(".out.remesh-*/*")):
+            time.sleep(0.001)
+        time.sleep(0.02)
+        self.process.send_signal(signal.SIGSTOP)
+        if self.process.poll() is not None or (parent / "out").exists():
+            self.end(signal.SIGKILL)
+            raise TooFast
+
+    def end(self, number=None):
+        """Sends that signal, if any, and lets the job go on to its end."""
+        if number is not None:
+            self.process.send_signal(number)
+        self.process.send_signal(signal.SIGCONT)
+        self.errors = self.process.communicate(timeout=60)[1]
+        if self.process.returncode == 0:
+            raise TooFast
+        return self.process.returncode
+
+    def left(self):
+        return sorted(os.listdir(self.parent))
+
+    def again(self, *options):
+        """The same job anew: its exit code, and what it says."""
+        done = subprocess.run([*self.command, *options], capture_output=True, text=True)
+        return done.returncode, done.stderr
 
 
-def check(program, number, scratch):
-    for mebibytes in (256, 512, 1024):
-        if not (scratch / f"hf{mebibytes}").exists():
-            make_model(scratch / f"hf{mebibytes}", mebibytes)
-        got = interrupted(program, number, scratch, mebibytes)
-        if got is not None:
-            break
-    expected = (128 + number, [])
+def expect(got, expected):
     if got != expected:
-        print(f"FAILED   {number.name}: exit code and leftovers are {got}, expected {expected}")
-    return got == expected
+        raise AssertionError(f"got {got}, expected {expected}")
+
+
+def expect_words(text, *words):
+    for word in words:
+        if word not in text:
+            raise AssertionError(f"'{word}' is not in: {text}")
+
+
+def check_interrupt(job):
+    expect((job.end(signal.SIGINT), job.left()), (128 + signal.SIGINT, []))
+
+
+def check_termination(job):
+    expect((job.end(signal.SIGTERM), job.left()), (128 + signal.SIGTERM, []))
+
+
+def check_rival(job):
+    """A job that lives holds its directory, whatever the other one asks for."""
+    mine = job.left()
+    for options in ([], ["--discard"]):
+        code, says = job.again(*options)
+        expect((code, job.left()), (10, mine))
+        expect_words(says, "RM701", "another job holds it")
+    expect(job.end(signal.SIGTERM), 128 + signal.SIGTERM)
+
+
+def check_kill(job):
+    """What a killed job left is named, kept, and removed on request."""
+    expect(job.end(signal.SIGKILL), -signal.SIGKILL)
+    (left,) = job.left()
+    code, says = job.again()
+    expect((code, job.left()), (10, [left]))
+    expect_words(says, left, "--discard")
+    code, says = job.again("--discard")
+    expect((code, job.left()), (0, ["out"]))
+
+
+def check_full_disk(job):
+    """The room was there when the job began; others took it."""
+    filler = job.parent.parent / "filler"
+    with open(filler, "wb", buffering=0) as file:
+        try:
+            while file.write(bytes(2**20)):
+                pass
+        except OSError:
+            pass
+    expect((job.end(), job.left()), (7, []))
+    expect_words(job.errors, "RM702", "No space left on device")
+
+
+def run_check(check, program, scratch, home, options_of_size):
+    for mebibytes in SIZES_MIB:
+        hf = scratch / f"hf{mebibytes}"
+        if not hf.exists():
+            make_model(hf, mebibytes)
+        with options_of_size(home, mebibytes) as parent:
+            try:
+                job = Job(program, hf, parent)
+                check(job)
+                return
+            except TooFast:
+                continue
+            finally:
+                if "job" in locals() and job.process.poll() is None:
+                    job.process.kill()
+    raise AssertionError("every job was done before it could be caught")
+
+
+class OnDisk:
+    """An empty directory."""
+
+    def __init__(self, home, mebibytes):
+        self.parent = home / f"parent{mebibytes}"
+
+    def __enter__(self):
+        self.parent.mkdir(parents=True)
+        return self.parent
+
+    def __exit__(self, *_):
+        pass
+
+
+class InMemory(OnDisk):
+    """The same on a file system in memory that has room for one checkpoint, not for more."""
+
+    def __init__(self, home, mebibytes):
+        self.mount = home / f"mount{mebibytes}"
+        self.mebibytes = mebibytes
+        super().__init__(self.mount, mebibytes)
+
+    def __enter__(self):
+        self.mount.mkdir(parents=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.mebibytes + 16}m", "remesh-test",
+                        self.mount], check=True, capture_output=True)
+        return super().__enter__()
+
+    def __exit__(self, *_):
+        subprocess.run(["umount", self.mount], check=True)
 
 
 def main(program):
     program = str(Path(program).resolve())
+    checks = [(check_interrupt, OnDisk), (check_termination, OnDisk), (check_rival, OnDisk),
+              (check_kill, OnDisk), (check_full_disk, InMemory)]
+    passed, skipped = 0, 0
     with tempfile.TemporaryDirectory(prefix="remesh-interrupt-") as scratch:
-        passed = [check(program, number, Path(scratch)) for number in (signal.SIGINT, signal.SIGTERM)]
-    print(f"{sum(passed)} of {len(passed)} signals stop the job cleanly")
-    return 0 if all(passed) else 1
+        for check, place in checks:
+            try:
+                run_check(check, program, Path(scratch), Path(scratch) / check.__name__, place)
+                passed += 1
+            except (subprocess.CalledProcessError, FileNotFoundError) as error:
+                if place is not InMemory:
+                    raise
+                skipped += 1
+                print(f"skipped  {check.__name__}: no file system can be mounted here: {error}")
+            except AssertionError as error:
+                print(f"FAILED   {check.__name__}: {error}")
+    print(f"{passed} of {len(checks)} passed, {skipped} skipped")
+    if passed + skipped < len(checks):
+        return 1
+    return SKIPPED if skipped else 0
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "groups.hpp"
 #include "remesh/core/error.hpp"
 #include "uneven.hpp"
 
@@ -185,6 +186,7 @@ Layout Layout::on(Mesh mesh) const {
                       axis.name, axis.size));
     }
   }
+  detail::check_groups(placements_, mesh);
   Stages stages;
   if (!stages_.layers.empty()) stages = even_stages(stages_.num_layers(), mesh.size("pp"));
   return {std::move(mesh), placements_, placed_, std::move(stages)};

@@ -89,12 +89,12 @@ TEST(Place, RefusesIllegalMeshes) {
                                        R"("num_attention_heads": 7, "head_dim": 8)");
   // clang-format off
   const std::vector<Illegal> table{
-      {"tp=3",      "cannot place model 'llama' on tp=3: it has 8 attention heads, which 3 does not divide; the nearest legal values are tp=2 and tp=4"},
-      {"tp=16",     "cannot place model 'llama' on tp=16: it has 8 attention heads, which 16 does not divide; the nearest legal value is tp=8"},
-      {"tp=6",      "cannot place model 'llama' on tp=6: it has 8 attention heads, which 6 does not divide; the nearest legal values are tp=4 and tp=8"},
-      {"tp=6",      "cannot place model 'llama' on tp=6: it has 4 KV groups, and 6 neither divides 4 nor is a multiple of it; the nearest legal values are tp=4 and tp=8", many_heads},
-      {"tp=3",      "cannot place model 'llama' on tp=3: it has 4 KV groups, and 3 neither divides 4 nor is a multiple of it; the nearest legal values are tp=2 and tp=4", many_heads},
-      {"tp=7",      "cannot place model 'llama' on tp=7: it has 4 KV groups, and 7 neither divides 4 nor is a multiple of it; the nearest legal value is tp=1", seven_heads},
+      {"tp=3",      "cannot place the model on tp=3: it has 8 attention heads, which 3 does not divide; the nearest legal values are tp=2 and tp=4"},
+      {"tp=16",     "cannot place the model on tp=16: it has 8 attention heads, which 16 does not divide; the nearest legal value is tp=8"},
+      {"tp=6",      "cannot place the model on tp=6: it has 8 attention heads, which 6 does not divide; the nearest legal values are tp=4 and tp=8"},
+      {"tp=6",      "cannot place the model on tp=6: it has 4 KV groups, and 6 neither divides 4 nor is a multiple of it; the nearest legal values are tp=4 and tp=8", many_heads},
+      {"tp=3",      "cannot place the model on tp=3: it has 4 KV groups, and 3 neither divides 4 nor is a multiple of it; the nearest legal values are tp=2 and tp=4", many_heads},
+      {"tp=7",      "cannot place the model on tp=7: it has 4 KV groups, and 7 neither divides 4 nor is a multiple of it; the nearest legal value is tp=1", seven_heads},
       {"tp=2,pp=8", "cannot deal 7 layers to 8 pipeline stages: a stage would be empty; the nearest legal pp is 7"},
   };
   // clang-format on

@@ -63,7 +63,7 @@ TEST_F(Resharded, RefusesAMeshThatCutsAHeadOrEmptiesAStage) {
     FAIL() << "cut 8 heads in 3";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Errc::invalid_argument);
-    EXPECT_THAT(error.what(), HasSubstr("cannot be divided over tp 3"));
+    EXPECT_THAT(error.what(), HasSubstr("the nearest legal values are tp=2 and tp=4"));
   }
   try {
     boxes_on("pp=8");

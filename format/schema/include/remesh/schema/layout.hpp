@@ -77,8 +77,10 @@ class Layout {
   std::vector<Piece> pieces(std::size_t tensor, const TensorDesc& desc) const;
 
   /// The same placements on another mesh; layers are dealt anew by even_stages.
-  /// Throws Error(invalid_argument) as even_stages does, and Error(unsupported) if an axis of
-  /// `mesh` other than dp and cp is larger than 1 but no placement uses it.
+  /// Throws Error(invalid_argument) as even_stages does, and where the mesh cannot divide the
+  /// groups of a placement (with the nearest values that would do for all placements);
+  /// Error(unsupported) if an axis of `mesh` other than dp and cp is larger than 1 but no placement
+  /// uses it.
   Layout on(Mesh mesh) const;
 
   friend bool operator==(const Layout&, const Layout&) = default;

@@ -4,12 +4,11 @@
 
 #include "remesh/schema/mesh.hpp"
 #include "remesh/schema/placement.hpp"
-#include "rules.hpp"
 
 namespace remesh::detail {
 
 /// Throws Error(invalid_argument) if the mesh cannot divide the groups of some placement: both
 /// numbers, and the nearest values that would do for all of them.
-void check_groups(const MapRules& rules, std::span<const Placement> placements, const Mesh& mesh);
+void check_groups(std::span<const Placement> placements, const Mesh& mesh);
 
 }  // namespace remesh::detail

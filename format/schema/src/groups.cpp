@@ -1,4 +1,4 @@
-#include "legality.hpp"
+#include "groups.hpp"
 
 #include <algorithm>
 #include <string>
@@ -63,7 +63,7 @@ std::string advice(std::span<const Split> splits, const Split& split, Index aske
 
 }  // namespace
 
-void check_groups(const MapRules& rules, std::span<const Placement> placements, const Mesh& mesh) {
+void check_groups(std::span<const Placement> placements, const Mesh& mesh) {
   const std::vector<Split> splits = grouped_splits(placements);
   for (const Split& split : splits) {
     Index count = 1;
@@ -73,10 +73,11 @@ void check_groups(const MapRules& rules, std::span<const Placement> placements, 
         split.share_groups
             ? fmt::format("and {} neither divides {} nor is a multiple of it", count, split.groups)
             : fmt::format("which {} does not divide", count);
-    throw Error(Errc::invalid_argument,
-                fmt::format("cannot place model '{}' on {}={}: it has {} {}, {}{}", rules.name,
-                            fmt::join(split.over, "*"), count, split.groups, split.unit, why,
-                            advice(splits, split, count)));
+    throw Error(
+        Errc::invalid_argument,
+        fmt::format("cannot place the model on {}={}: it has {} {}, {}{}",
+                    fmt::join(split.over, "*"), count, split.groups,
+                    split.unit.empty() ? "groups" : split.unit, why, advice(splits, split, count)));
   }
 }
 
