@@ -1,6 +1,7 @@
 #include "remesh/execute/transfer.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -147,6 +148,7 @@ class WatchedWriter final : public Writer {
  public:
   struct Progress {
     bool sealed = false;
+    bool caches_forgotten = false;  // when it was opened again
     bool published = false;
   };
 
@@ -164,15 +166,25 @@ class WatchedWriter final : public Writer {
     progress_.sealed = true;
     inner_->seal(digests, block_crcs);
   }
-  std::unique_ptr<Reader> reopen() const override { return inner_->reopen(); }
+  void forget_caches() override {
+    forgotten_ = true;
+    if (after_forgetting) after_forgetting();
+  }
+  std::unique_ptr<Reader> reopen() const override {
+    progress_.caches_forgotten = forgotten_;
+    return inner_->reopen();
+  }
   bool publish() override {
     progress_.published = true;
     return inner_->publish();
   }
 
+  std::function<void()> after_forgetting;
+
  private:
   std::unique_ptr<Writer> inner_;
   Progress& progress_;
+  bool forgotten_ = false;
 };
 
 void expect_refused(const Reader& source, Writer& target, Errc code, const char* text) {
@@ -235,6 +247,63 @@ TEST(Transfer, RefusesASourceThatDoesNotHashToWhatItRecords) {
   const auto reader = source.reader();
   const auto writer = target.writer();
   expect_refused(*reader, *writer, Errc::corrupt, "crc64xz:0000000000000001 is recorded");
+}
+
+// A Writer whose second copies are not what its first ones are.
+class UnequalCopies final : public Writer {
+ public:
+  explicit UnequalCopies(std::unique_ptr<Writer> inner) : inner_(std::move(inner)) {}
+
+  const Catalog& catalog() const noexcept override { return inner_->catalog(); }
+  const ExtentMap& extents() const noexcept override { return inner_->extents(); }
+  ExtentMap extents_on_medium() const override { return inner_->extents_on_medium(); }
+  void write(std::size_t tensor, const Box& box, std::span<const std::byte> from,
+             const Tap& tap) override {
+    inner_->write(tensor, box, from, [&](auto file, auto offset, auto bytes) {
+      std::vector<std::byte> written(bytes.begin(), bytes.end());
+      if (extents().at(file, offset)->copy > 0) written.front() ^= std::byte{1};
+      tap(file, offset, written);
+    });
+  }
+  void seal(std::span<const Digest> digests, std::span<const Digest> block_crcs) override {
+    inner_->seal(digests, block_crcs);
+  }
+  void forget_caches() override {}
+  std::unique_ptr<Reader> reopen() const override { return inner_->reopen(); }
+  bool publish() override { return inner_->publish(); }
+
+ private:
+  std::unique_ptr<Writer> inner_;
+};
+
+TEST(Transfer, CatchesACopyThatIsNotWhatTheFirstIs) {
+  Matrix source(rows);
+  Catalog twice = Matrix(rows).catalog();
+  twice.layout = Layout(Mesh({{"tp", 2}, {"dp", 2}}), {Placement{{columns}, {}}}, {Placed{}}, {});
+  MemoryStore target(twice);
+  ASSERT_EQ(target.extents().copies(), 2U);
+  UnequalCopies unequal(target.writer());
+  expect_refused(*source.reader(), unequal, Errc::internal, "copy 1 of");
+}
+
+// What was written and synced is not what the medium gives back.
+TEST(Transfer, ReadingBackCatchesAMediumThatLies) {
+  Machine machine;
+  Matrix source(rows);
+  Matrix target(columns);
+  WatchedWriter::Progress progress;
+  WatchedWriter writer(target.writer(), progress);
+  writer.after_forgetting = [&target] { target.bytes(1)[5] ^= std::byte{0x20}; };
+  try {
+    machine.transfer(*source.reader(), writer, /*read_back=*/true);
+    FAIL() << "believed the medium";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Errc::io);
+    EXPECT_EQ(error.id(), "RM207");
+    EXPECT_THAT(error.what(), HasSubstr("bytes [0, 96) of rank-1 ('matrix'"));
+  }
+  EXPECT_TRUE(progress.sealed && progress.caches_forgotten);
+  EXPECT_FALSE(progress.published);
 }
 
 TEST(Transfer, RefusesATargetWithOtherTensors) {
