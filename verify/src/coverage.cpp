@@ -1,7 +1,6 @@
 #include "coverage.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
@@ -72,15 +71,6 @@ void check_tensor(const Reader& reader, std::size_t tensor, Findings& findings) 
   for (const Box& gap : gaps) findings.add(hole(desc, gap));
 }
 
-std::array<Index, max_ndim> position_of(Index element, const Box& piece) {
-  std::array<Index, max_ndim> at{};
-  for (int dim = piece.ndim() - 1; dim >= 0; --dim) {
-    at[static_cast<std::size_t>(dim)] = piece[dim].begin + element % piece[dim].size();
-    element /= piece[dim].size();
-  }
-  return at;
-}
-
 }  // namespace
 
 void check_coverage(const Reader& reader, const std::set<std::string>& known, Findings& findings) {
@@ -92,13 +82,12 @@ void check_coverage(const Reader& reader, const std::set<std::string>& known, Fi
 
 Box touched_box(const TensorDesc& desc, const Box& piece, std::int64_t begin, std::int64_t end) {
   const std::int64_t width = bits(desc.dtype);
-  const auto first = position_of(begin * 8 / width, piece);
-  const auto last = position_of((end * 8 - 1) / width, piece);
+  const Box first = element_of(piece, begin * 8 / width);
+  const Box last = element_of(piece, (end * 8 - 1) / width);
   Box box = piece;
   for (int dim = 0; dim < piece.ndim(); ++dim) {
-    const auto d = static_cast<std::size_t>(dim);
-    box[dim] = {first[d], last[d] + 1};
-    if (first[d] != last[d]) break;
+    box[dim] = {first[dim].begin, last[dim].end};
+    if (first[dim] != last[dim]) break;
   }
   return box;
 }

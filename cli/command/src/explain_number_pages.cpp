@@ -11,8 +11,9 @@ constexpr std::array pages{
          "Either training stood still or the same snapshot was saved twice.",
          "An asynchronous writer that saved an old copy.",
          "Compare with the losses of the run; go back to the last save that moved."},
-    Page{"RM502", "step mismatch", false,
-         "The optimizer's step is not the iteration that the checkpoint names.",
+    Page{"RM502", "step mismatch", true,
+         "Parts of the training state are of different steps: files of the optimizer, its step "
+         "tensors, trainer_state.json.",
          "Weights and optimizer state come from different moments.",
          "State that went on changing while it was saved.", "Use another save."},
     Page{"RM503", "zeroed moments", false, "The optimizer's moments are all zero late in a run.",

@@ -7,6 +7,7 @@
 
 #include "remesh/adapters/open.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/schema/states.hpp"
 #include "remesh/store/native_store.hpp"
 #include "safetensors/reader.hpp"
 #include "safetensors/writer.hpp"
@@ -105,7 +106,9 @@ std::unique_ptr<Reader> open_reader(const FileSystem& files, const FileSystem::P
   }
   if (!format) format = format_at(files, target);
   if (!format) fail_unrecognised(files, target, *entry);
-  return format->open(files, target, findings);
+  auto reader = format->open(files, target, findings);
+  if (reader) check_states(reader->catalog().tensors, findings);
+  return reader;
 }
 
 std::unique_ptr<Writer> create_writer(FileSystem& files, const FileSystem::Path& destination,

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "remesh/core/error.hpp"
+#include "remesh/schema/states.hpp"
 
 namespace remesh::detail {
 namespace {
@@ -18,21 +20,69 @@ struct Absent {
   std::vector<std::string> first;
 };
 
-void look_for_gaps(const NamePattern& name, std::vector<std::int32_t> present, Index wanted,
+using Place = std::pair<Index, Index>;  // layer and expert, each 0 where there is none
+
+void look_for_gaps(const NamePattern& name, std::vector<Place> present, Index layers, Index experts,
                    Absent& absent) {
   std::ranges::sort(present);
-  absent.count += wanted - std::ssize(present);
+  absent.count += layers * experts - std::ssize(present);
   auto next = present.begin();
-  for (Index layer = 0; layer < wanted && absent.first.size() < most_listed; ++layer) {
-    if (next != present.end() && (*next == layer || !name.has_layer())) {
-      ++next;
-    } else {
-      absent.first.push_back(name.name(layer));
+  for (Place at; at.first < layers && absent.first.size() < most_listed; ++at.first) {
+    for (at.second = 0; at.second < experts && absent.first.size() < most_listed; ++at.second) {
+      if (next != present.end() && *next == at) {
+        ++next;
+      } else {
+        absent.first.push_back(name.name(at.first, at.second));
+      }
     }
   }
 }
 
+// How many there are by what the map says, or else by the largest number that a name has.
+Index count(const MapRules& rules, const Values& values, std::span<const Claim> claims,
+            const std::optional<Expression>& said_by, std::int32_t Claim::*number,
+            const char* what) {
+  const auto last = std::ranges::max_element(claims, {}, number);
+  const Index shown = last == claims.end() ? 0 : Index{(*last).*number} + 1;
+  if (!said_by) return shown;
+  const Index said = values.evaluate(*said_by);
+  if (said < 0 || said > std::numeric_limits<std::int32_t>::max()) {
+    throw Error(Errc::corrupt, fmt::format("cannot place model '{}': it cannot have {} {}",
+                                           rules.name, said, what));
+  }
+  if (shown > said) {
+    throw Error(
+        Errc::corrupt,
+        fmt::format("cannot place '{}': model '{}' has {} {}, numbered from 0; does config.json "
+                    "belong to another model?",
+                    rules.tensors[last->rule].name.name(last->layer, last->expert), rules.name,
+                    said, what),
+        "RM303");
+  }
+  return said;
+}
+
+Index count_layers(const MapRules& rules, const Values& values, std::span<const Claim> claims) {
+  const auto has_layer = [](const TensorRule& rule) { return rule.name.has_layer(); };
+  if (std::ranges::none_of(rules.tensors, has_layer)) return 0;
+  return count(rules, values, claims, rules.layers, &Claim::layer, "layers");
+}
+
+Index count_experts(const MapRules& rules, const Values& values, std::span<const Claim> claims) {
+  const auto has_expert = [](const TensorRule& rule) { return rule.name.has_expert(); };
+  if (std::ranges::none_of(rules.tensors, has_expert)) return 0;
+  return count(rules, values, claims, rules.experts, &Claim::expert, "experts");
+}
+
 }  // namespace
+
+std::optional<Claim> claim_of(const NameTable& names, std::string_view name) {
+  if (const auto claim = names.find(name)) return claim;
+  const auto state = parse_state_name(name);
+  auto claim = state ? names.find(state->parameter) : std::nullopt;
+  if (claim) claim->is_state = true;
+  return claim;
+}
 
 std::vector<Claim> claim_all(const MapRules& rules, std::span<const TensorDesc> tensors) {
   std::vector<Claim> claims;
@@ -40,7 +90,7 @@ std::vector<Claim> claim_all(const MapRules& rules, std::span<const TensorDesc> 
   std::size_t unclaimed = 0;
   std::vector<std::string> first;
   for (const TensorDesc& tensor : tensors) {
-    const auto claim = rules.names.find(tensor.name);
+    const auto claim = claim_of(rules.names, tensor.name);
     claims.push_back(claim.value_or(Claim{}));
     if (claim) continue;
     ++unclaimed;
@@ -55,37 +105,23 @@ std::vector<Claim> claim_all(const MapRules& rules, std::span<const TensorDesc> 
       "RM310");
 }
 
-Index count_layers(const MapRules& rules, const Values& values, std::span<const Claim> claims) {
-  if (std::ranges::none_of(rules.tensors, [](const auto& rule) { return rule.name.has_layer(); })) {
-    return 0;
-  }
-  const auto last = std::ranges::max_element(claims, {}, &Claim::layer);
-  const Index shown = last == claims.end() ? 0 : Index{last->layer} + 1;
-  if (!rules.layers) return shown;
-  const Index said = values.evaluate(*rules.layers);
-  if (said < 0 || said > std::numeric_limits<std::int32_t>::max()) {
-    throw Error(Errc::corrupt,
-                fmt::format("cannot place model '{}': it cannot have {} layers", rules.name, said));
-  }
-  if (shown > said) {
-    throw Error(Errc::corrupt,
-                fmt::format("cannot place '{}': model '{}' has {} layers, numbered from 0; does "
-                            "config.json belong to another model?",
-                            rules.tensors[last->rule].name.name(last->layer), rules.name, said),
-                "RM303");
-  }
-  return said;
+Counts count_all(const MapRules& rules, const Values& values, std::span<const Claim> claims) {
+  return {count_layers(rules, values, claims), count_experts(rules, values, claims)};
 }
 
 void require_all(const MapRules& rules, const Values& values, std::span<const Claim> claims,
-                 Index layers) {
-  std::vector<std::vector<std::int32_t>> present(rules.tensors.size());
-  for (const Claim& claim : claims) present[claim.rule].push_back(claim.layer);
+                 const Counts& counts) {
+  std::vector<std::vector<Place>> present(rules.tensors.size());
+  for (const Claim& claim : claims) {
+    if (claim.is_state) continue;
+    present[claim.rule].emplace_back(std::max(claim.layer, 0), std::max(claim.expert, 0));
+  }
   Absent absent;
   for (std::size_t i = 0; i < rules.tensors.size(); ++i) {
     const TensorRule& rule = rules.tensors[i];
     if (!values.holds(rule.needed)) continue;
-    look_for_gaps(rule.name, std::move(present[i]), rule.name.has_layer() ? layers : 1, absent);
+    look_for_gaps(rule.name, std::move(present[i]), rule.name.has_layer() ? counts.layers : 1,
+                  rule.name.has_expert() ? counts.experts : 1, absent);
   }
   if (absent.count == 0) return;
   throw Error(Errc::incomplete,
@@ -96,17 +132,21 @@ void require_all(const MapRules& rules, const Values& values, std::span<const Cl
               "RM302");
 }
 
-std::vector<std::uint32_t> blocks_of(const MapRules& rules) {
-  std::vector<std::uint32_t> blocks;
+std::vector<StateDictPlace> state_dict_places(const MapRules& rules) {
+  std::vector<StateDictPlace> places;
   std::uint32_t block = 0;
+  std::uint32_t run = 0;
   bool in_layers = false;
+  bool in_experts = false;
   for (const TensorRule& rule : rules.tensors) {
-    const bool continues = in_layers && rule.name.has_layer();
-    if (!blocks.empty() && !continues) ++block;
+    const bool same_block = in_layers && rule.name.has_layer();
+    if (!places.empty() && !same_block) ++block;
+    if (!places.empty() && !(same_block && in_experts && rule.name.has_expert())) ++run;
     in_layers = rule.name.has_layer();
-    blocks.push_back(block);
+    in_experts = rule.name.has_expert();
+    places.push_back({block, run});
   }
-  return blocks;
+  return places;
 }
 
 std::string list_of_names(std::span<const std::string> first, std::size_t count) {

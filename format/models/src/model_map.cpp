@@ -13,7 +13,6 @@
 
 #include "claims.hpp"
 #include "config.hpp"
-#include "legality.hpp"
 #include "placing.hpp"
 #include "remesh/core/error.hpp"
 #include "rules.hpp"
@@ -33,30 +32,36 @@ using detail::TensorRule;
 
 constexpr Index most_tensors = 1'000'000;  // that are listed: beyond any model
 
-// A claim's place in the state dict.
-using StateDictPlace = std::tuple<std::uint32_t, std::int32_t, std::uint32_t>;
-
-StateDictPlace state_dict_place(const std::vector<std::uint32_t>& blocks, const Claim& claim) {
-  return {blocks[claim.rule], claim.layer, claim.rule};
+// Sorts claims as the state dict has them: states of optimizers behind all parameters.
+auto order_of(const std::vector<detail::StateDictPlace>& places, const Claim& claim) {
+  const auto [block, run] = places[claim.rule];
+  return std::tuple(claim.is_state, block, claim.layer, run, claim.expert, claim.rule);
 }
 
 // All that the model must have, in the order of the rules.
 std::vector<Claim> needed_claims(const MapRules& rules, const detail::Values& values) {
-  const Index layers = count_layers(rules, values, {});
+  const auto [layers, experts] = count_all(rules, values, {});
   std::vector<Claim> claims;
   for (std::uint32_t rule = 0; rule < rules.tensors.size(); ++rule) {
-    const bool by_layer = rules.tensors[rule].name.has_layer();
+    const detail::NamePattern& name = rules.tensors[rule].name;
     if (!values.holds(rules.tensors[rule].needed)) continue;
-    if (std::ssize(claims) + (by_layer ? layers : 1) > most_tensors) {
+    const Index of_layers = name.has_layer() ? layers : 1;
+    const Index of_experts = name.has_expert() ? experts : 1;
+    if (of_layers > most_tensors || of_experts > most_tensors ||
+        std::ssize(claims) + of_layers * of_experts > most_tensors) {
       throw Error(
           Errc::unsupported,
           fmt::format("cannot list the tensors of model '{}': with {} layers there are more "
                       "than {}",
                       rules.name, layers, most_tensors));
     }
-    if (!by_layer) claims.push_back({rule, -1});
-    for (std::int32_t layer = 0; by_layer && layer < layers; ++layer)
-      claims.push_back({rule, layer});
+    for (Index layer = 0; layer < of_layers; ++layer) {
+      for (Index expert = 0; expert < of_experts; ++expert) {
+        claims.push_back({.rule = rule,
+                          .layer = name.has_layer() ? static_cast<std::int32_t>(layer) : -1,
+                          .expert = name.has_expert() ? static_cast<std::int32_t>(expert) : -1});
+      }
+    }
   }
   return claims;
 }
@@ -86,33 +91,33 @@ Layout ModelMap::place(std::span<const TensorDesc> tensors, std::string_view con
   const detail::Values values(rules, config);
 
   const std::vector<Claim> claims = claim_all(rules, tensors);
-  const Index layers = count_layers(rules, values, claims);
-  require_all(rules, values, claims, layers);
+  const detail::Counts counts = count_all(rules, values, claims);
+  require_all(rules, values, claims, counts);
 
   detail::Placing placing(rules, values);
   std::vector<Placed> placed;
   placed.reserve(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    placed.push_back({placing.place(claims[i].rule, tensors[i]), claims[i].layer});
+    placed.push_back({placing.place(claims[i], tensors[i]), claims[i].layer});
   }
 
-  check_groups(rules, placing.placements(), mesh);
-  const Stages all_layers = layers == 0 ? Stages{} : even_stages(layers, 1);
+  const Stages all_layers = counts.layers == 0 ? Stages{} : even_stages(counts.layers, 1);
   return Layout(Mesh(), placing.placements(), std::move(placed), all_layers).on(mesh);
 }
 
 std::vector<std::size_t> ModelMap::state_dict_order(std::span<const TensorDesc> tensors) const {
-  const std::vector<std::uint32_t> blocks = blocks_of(rules_->map);
+  const std::vector<detail::StateDictPlace> places = state_dict_places(rules_->map);
+  using Order = decltype(order_of(places, Claim{}));
   constexpr auto last = std::numeric_limits<std::uint32_t>::max();
-  std::vector<StateDictPlace> places;
-  places.reserve(tensors.size());
+  std::vector<Order> orders;
+  orders.reserve(tensors.size());
   for (const TensorDesc& tensor : tensors) {
-    const auto claim = rules_->map.names.find(tensor.name);
-    places.push_back(claim ? state_dict_place(blocks, *claim) : StateDictPlace{last, 0, 0});
+    const auto claim = detail::claim_of(rules_->map.names, tensor.name);
+    orders.push_back(claim ? order_of(places, *claim) : Order{true, last, 0, last, 0, last});
   }
   std::vector<std::size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t tensor) { return places[tensor]; });
+  std::ranges::stable_sort(order, {}, [&](std::size_t tensor) { return orders[tensor]; });
   return order;
 }
 
@@ -120,11 +125,10 @@ std::vector<TensorDesc> ModelMap::needed_tensors(std::string_view config_json, D
   const MapRules& rules = rules_->map;
   const detail::Config config = detail::Config::parse(config_json);
   const detail::Values values(rules, config);
-  const std::vector<std::uint32_t> blocks = blocks_of(rules);
+  const std::vector<detail::StateDictPlace> places = state_dict_places(rules);
 
   std::vector<Claim> claims = needed_claims(rules, values);
-  std::ranges::sort(claims, {},
-                    [&](const Claim& claim) { return state_dict_place(blocks, claim); });
+  std::ranges::sort(claims, {}, [&](const Claim& claim) { return order_of(places, claim); });
   std::vector<TensorDesc> tensors;
   tensors.reserve(claims.size());
   for (const Claim& claim : claims) {
@@ -132,9 +136,10 @@ std::vector<TensorDesc> ModelMap::needed_tensors(std::string_view config_json, D
     if (!rule.shape) {
       throw Error(Errc::invalid_argument,
                   fmt::format("cannot list the tensors of model '{}': its map gives '{}' no shape",
-                              rules.name, rule.name.name(claim.layer)));
+                              rules.name, rule.name.name(claim.layer, claim.expert)));
     }
-    tensors.push_back({rule.name.name(claim.layer), dtype, Box::whole(values.shape(*rule.shape))});
+    tensors.push_back(
+        {rule.name.name(claim.layer, claim.expert), dtype, Box::whole(values.shape(*rule.shape))});
   }
   return tensors;
 }

@@ -1,5 +1,6 @@
 #include "name_table.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -10,7 +11,6 @@
 namespace remesh::detail {
 namespace {
 
-constexpr std::string_view layer_placeholder = "{layer}";
 constexpr char number_mark = '#';
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -36,44 +36,34 @@ void dissect(std::string_view name, Dissected& into) {
   }
 }
 
-// The number of a layer as frameworks write it: decimal, without leading zeros.
-std::optional<std::int32_t> layer_number(std::string_view digits) {
+// A number as frameworks write it: decimal, without leading zeros.
+std::optional<std::int32_t> number_of(std::string_view digits) {
   if (digits.size() > 1 && digits.front() == '0') return std::nullopt;
-  std::int32_t layer = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), layer);
+  std::int32_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return layer;
+  return number;
 }
 
-// The layer that a name's digits say if they are those of the entry; -1 if no layer stands there.
-std::optional<std::int32_t> matched_layer(const std::vector<std::string>& wanted,
-                                          const std::vector<std::string_view>& numbers) {
-  if (wanted.size() != numbers.size()) return std::nullopt;
-  std::optional<std::int32_t> layer = -1;
-  for (std::size_t i = 0; i < wanted.size() && layer; ++i) {
-    if (wanted[i].empty()) {
-      layer = layer_number(numbers[i]);
-    } else if (wanted[i] != numbers[i]) {
-      return std::nullopt;
-    }
+[[noreturn]] void fail(std::string_view name, std::string_view why) {
+  throw Error(Errc::invalid_argument, fmt::format("the name '{}' {}", name, why));
+}
+
+// The placeholder that begins with the brace at the front of `text`.
+Placeholder placeholder_at(std::string_view name, std::string_view text) {
+  const std::string_view word = text.substr(0, text.find('}') + 1);
+  if (word == "{layer}") return Placeholder::layer;
+  if (word == "{expert}") return Placeholder::expert;
+  fail(name, fmt::format("has '{}', but the placeholders are {{layer}} and {{expert}}",
+                         word.empty() ? text : word));
+}
+
+void check_neighbours(std::string_view name, std::string_view before, std::string_view behind) {
+  const bool digit =
+      (!before.empty() && is_digit(before.back())) || (!behind.empty() && is_digit(behind.front()));
+  if (digit || behind.starts_with('{')) {
+    fail(name, fmt::format("has a {} beside a placeholder", digit ? "digit" : "placeholder"));
   }
-  return layer;
-}
-
-bool overlap(const std::vector<std::string>& a, const std::vector<std::string>& b) {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!a[i].empty() && !b[i].empty() && a[i] != b[i]) return false;
-  }
-  return true;
-}
-
-void refuse_stray_braces(std::string_view whole, std::string_view part) {
-  const std::size_t brace = part.find_first_of("{}");
-  if (brace == std::string_view::npos) return;
-  throw Error(Errc::invalid_argument,
-              fmt::format("the name '{}' has '{}', but the one placeholder is {{layer}}, once",
-                          whole, part.substr(brace, part.find('}', brace) - brace + 1)));
 }
 
 }  // namespace
@@ -81,37 +71,77 @@ void refuse_stray_braces(std::string_view whole, std::string_view part) {
 NamePattern NamePattern::parse(std::string_view text) {
   if (text.empty()) throw Error(Errc::invalid_argument, "the name is empty");
   NamePattern pattern;
-  const std::size_t at = text.find(layer_placeholder);
-  pattern.has_layer_ = at != std::string_view::npos;
-  pattern.before_layer_ = text.substr(0, at);
-  if (pattern.has_layer_) pattern.after_layer_ = text.substr(at + layer_placeholder.size());
-  refuse_stray_braces(text, pattern.before_layer_);
-  refuse_stray_braces(text, pattern.after_layer_);
-  const bool digit_before = pattern.has_layer_ && at > 0 && is_digit(text[at - 1]);
-  if (digit_before || (!pattern.after_layer_.empty() && is_digit(pattern.after_layer_.front()))) {
-    throw Error(Errc::invalid_argument,
-                fmt::format("the name '{}' has a digit beside {{layer}}", text));
+  std::string_view rest = text;
+  for (std::size_t brace; (brace = rest.find_first_of("{}")) != std::string_view::npos;) {
+    const std::string_view before = rest.substr(0, brace);
+    rest.remove_prefix(brace);
+    const Placeholder which = placeholder_at(text, rest);
+    if (pattern.has(which)) fail(text, "has a placeholder twice");
+    rest.remove_prefix(rest.find('}') + 1);
+    check_neighbours(text, before, rest);
+    pattern.texts_.back() = before;
+    pattern.texts_.emplace_back();
+    pattern.placeholders_.push_back(which);
   }
+  pattern.texts_.back() = rest;
+  if (pattern.has_expert() && !pattern.has_layer()) fail(text, "has {expert}, but no {layer}");
   return pattern;
 }
 
-std::string NamePattern::name(std::int64_t layer) const {
-  if (!has_layer_) return before_layer_;
-  return fmt::format("{}{}{}", before_layer_, layer, after_layer_);
+bool NamePattern::has(Placeholder which) const noexcept {
+  return std::ranges::find(placeholders_, which) != placeholders_.end();
+}
+
+std::string NamePattern::name(std::int64_t layer, std::int64_t expert) const {
+  std::string name = texts_.front();
+  for (std::size_t i = 0; i < placeholders_.size(); ++i) {
+    name += std::to_string(placeholders_[i] == Placeholder::layer ? layer : expert);
+    name += texts_[i + 1];
+  }
+  return name;
+}
+
+bool NameTable::overlap(const Entry& a, const Entry& b) {
+  return std::ranges::equal(a.numbers, b.numbers, [](const Number& mine, const Number& theirs) {
+    return mine.any || theirs.any || mine.digits == theirs.digits;
+  });
+}
+
+// What a name's digits say, if they are those of the entry.
+std::optional<Claim> NameTable::match(const Entry& entry,
+                                      const std::vector<std::string_view>& numbers) {
+  if (entry.numbers.size() != numbers.size()) return std::nullopt;
+  Claim claim{.rule = entry.rule};
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const Number& wanted = entry.numbers[i];
+    if (!wanted.any) {
+      if (wanted.digits != numbers[i]) return std::nullopt;
+      continue;
+    }
+    const auto number = number_of(numbers[i]);
+    if (!number) return std::nullopt;
+    (*wanted.any == Placeholder::layer ? claim.layer : claim.expert) = *number;
+  }
+  return claim;
 }
 
 std::optional<std::uint32_t> NameTable::add(const NamePattern& pattern, std::uint32_t rule) {
-  Dissected parts;
-  dissect(pattern.before_layer(), parts);
-  if (pattern.has_layer()) {
-    parts.rest += number_mark;
-    parts.numbers.emplace_back();
-    dissect(pattern.after_layer(), parts);
+  Entry entry{.numbers = {}, .rule = rule};
+  std::string rest;
+  for (std::size_t i = 0; i < pattern.texts().size(); ++i) {
+    Dissected parts;
+    dissect(pattern.texts()[i], parts);
+    rest += parts.rest;
+    for (const std::string_view digits : parts.numbers) {
+      entry.numbers.push_back({std::string(digits), std::nullopt});
+    }
+    if (i == pattern.placeholders().size()) break;
+    rest += number_mark;
+    entry.numbers.push_back({{}, pattern.placeholders()[i]});
   }
-  Entry entry{.numbers = {parts.numbers.begin(), parts.numbers.end()}, .rule = rule};
-  std::vector<Entry>& rivals = entries_[parts.rest];
+  std::vector<Entry>& rivals = entries_[rest];
   for (const Entry& rival : rivals) {
-    if (overlap(rival.numbers, entry.numbers)) return rival.rule;
+    if (overlap(rival, entry)) return rival.rule;
   }
   rivals.push_back(std::move(entry));
   return std::nullopt;
@@ -123,8 +153,7 @@ std::optional<Claim> NameTable::find(std::string_view name) const {
   const auto found = entries_.find(parts.rest);
   if (found == entries_.end()) return std::nullopt;
   for (const Entry& entry : found->second) {
-    if (const auto layer = matched_layer(entry.numbers, parts.numbers))
-      return Claim{entry.rule, *layer};
+    if (const auto claim = match(entry, parts.numbers)) return claim;
   }
   return std::nullopt;
 }

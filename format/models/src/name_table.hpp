@@ -10,31 +10,39 @@
 
 namespace remesh::detail {
 
-/// A tensor's name as a map writes it, with {layer} where the layer's number stands.
+/// A number that stands in the names of several tensors of a map.
+enum class Placeholder : std::uint8_t { layer, expert };
+
+/// A tensor's name as a map writes it, with {layer} and {expert} where those numbers stand.
 class NamePattern {
  public:
-  /// Throws Error(invalid_argument) on an unknown placeholder, one too many, or one beside a digit.
+  /// Throws Error(invalid_argument) on an unknown placeholder, one too many, {expert} without
+  /// {layer}, or one beside a digit or another one.
   static NamePattern parse(std::string_view text);
 
-  bool has_layer() const noexcept { return has_layer_; }
+  bool has_layer() const noexcept { return has(Placeholder::layer); }
+  bool has_expert() const noexcept { return has(Placeholder::expert); }
 
-  /// What stands on either side of the placeholder; all of it before, where there is none.
-  const std::string& before_layer() const noexcept { return before_layer_; }
-  const std::string& after_layer() const noexcept { return after_layer_; }
+  /// What stands before, between and behind the placeholders: one text more than there are.
+  const std::vector<std::string>& texts() const noexcept { return texts_; }
+  const std::vector<Placeholder>& placeholders() const noexcept { return placeholders_; }
 
-  /// The name of one layer's tensor; `layer` counts only where there is a placeholder.
-  std::string name(std::int64_t layer) const;
+  /// The name of one layer's (and expert's) tensor; a number counts only where it has a place.
+  std::string name(std::int64_t layer, std::int64_t expert = -1) const;
 
  private:
-  bool has_layer_ = false;
-  std::string before_layer_;
-  std::string after_layer_;
+  bool has(Placeholder which) const noexcept;
+
+  std::vector<std::string> texts_{""};
+  std::vector<Placeholder> placeholders_;
 };
 
-/// Which rule claims a name, and for which layer (-1: none).
+/// Which rule claims a name, and for which layer and expert (-1: none).
 struct Claim {
   std::uint32_t rule = 0;
   std::int32_t layer = -1;
+  std::int32_t expert = -1;
+  bool is_state = false;  ///< what is claimed is an optimizer's state of the rule's tensor
 };
 
 /// Finds the rule that claims a name. A name is looked up by what is left of it when each run of
@@ -47,11 +55,18 @@ class NameTable {
   std::optional<Claim> find(std::string_view name) const;
 
  private:
-  // For each run of digits in the name: these digits, or (empty) the number of the layer.
+  // What a run of digits in the name must be: these digits, or any number of that kind.
+  struct Number {
+    std::string digits;
+    std::optional<Placeholder> any;
+  };
   struct Entry {
-    std::vector<std::string> numbers;
+    std::vector<Number> numbers;
     std::uint32_t rule = 0;
   };
+  static bool overlap(const Entry& a, const Entry& b);
+  static std::optional<Claim> match(const Entry& entry,
+                                    const std::vector<std::string_view>& numbers);
 
   std::unordered_map<std::string, std::vector<Entry>> entries_;
 };

@@ -23,9 +23,12 @@ std::string texts(const std::vector<Expression>& shape) {
 
 }  // namespace
 
-std::uint32_t Placing::place(std::uint32_t rule, const TensorDesc& tensor) {
-  const Applied& applied = apply(rule);
-  check_extent(rule, applied, tensor);
+std::uint32_t Placing::place(const Claim& claim, const TensorDesc& tensor) {
+  const Applied& applied = apply(claim.rule);
+  if (claim.is_state && !lies_like(applied, tensor)) {
+    return intern({.splits = {}, .pins = placements_[applied.placement].pins});
+  }
+  check_extent(claim.rule, applied, tensor);
   check_splits(placements_[applied.placement], tensor);
   return applied.placement;
 }
@@ -41,6 +44,15 @@ const Placing::Applied& Placing::apply(std::uint32_t number) {
   if (rule.shape) applied->extent = Box::whole(values_.shape(*rule.shape));
   applied->placement = intern(std::move(placement));
   return *applied;
+}
+
+// Whether a state has the shape of its parameter, as far as the rule tells.
+bool Placing::lies_like(const Applied& applied, const TensorDesc& tensor) const {
+  if (applied.extent) return *applied.extent == tensor.extent;
+  return std::ranges::all_of(placements_[applied.placement].splits, [&](const Split& split) {
+    return split.dim < tensor.extent.ndim() &&
+           (split.groups == 0 || tensor.extent[split.dim].size() % split.groups == 0);
+  });
 }
 
 std::uint32_t Placing::intern(Placement placement) {

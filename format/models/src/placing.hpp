@@ -19,9 +19,11 @@ class Placing {
   Placing(const MapRules& rules, const Values& values)
       : rules_(rules), values_(values), applied_(rules.tensors.size()) {}
 
-  /// The number of the tensor's placement. Throws Error(corrupt, RM303) if its shape is not what
-  /// the rule says, or is none that the rule can split.
-  std::uint32_t place(std::uint32_t rule, const TensorDesc& tensor);
+  /// The number of the tensor's placement. An optimizer's state lies as its parameter does if it
+  /// has the same shape; otherwise whole, on the ranks that have some of the parameter's layer.
+  /// Throws Error(corrupt, RM303) if a parameter's shape is not what the rule says, or is none that
+  /// the rule can split.
+  std::uint32_t place(const Claim& claim, const TensorDesc& tensor);
 
   /// Those that were asked for, each once.
   const std::vector<Placement>& placements() const noexcept { return placements_; }
@@ -35,6 +37,7 @@ class Placing {
 
   const Applied& apply(std::uint32_t rule);
   std::uint32_t intern(Placement placement);
+  bool lies_like(const Applied& applied, const TensorDesc& tensor) const;
   Split split_of(const SplitEntry& entry) const;
   void check_extent(std::uint32_t rule, const Applied& applied, const TensorDesc& tensor) const;
   void check_splits(const Placement& placement, const TensorDesc& tensor) const;

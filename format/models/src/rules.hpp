@@ -67,6 +67,7 @@ struct MapRules {
   std::string name;
   std::vector<std::string> model_types;
   std::optional<Expression> layers;
+  std::optional<Expression> experts;  ///< there if some name has {expert}
   std::vector<SizeRule> sizes;
   std::vector<FlagRule> flags;
   std::vector<TensorRule> tensors;  ///< in the order of the state dict

@@ -41,10 +41,11 @@ MapRules RulesReader::read() && {
 
 void RulesReader::read_model(const toml::node& node) {
   const TomlTable model(file_, table_of(file_, node, "model"), "[model]",
-                        {"name", "model_types", "layers"});
+                        {"name", "model_types", "layers", "experts"});
   rules_.name = text_of(file_, model.need("name"), "name");
   rules_.model_types = model.texts("model_types");
   if (const auto* layers = model.find("layers")) rules_.layers = expression(*layers, "layers");
+  if (const auto* experts = model.find("experts")) rules_.experts = expression(*experts, "experts");
 }
 
 void RulesReader::read_sizes(const toml::table& table) {

@@ -100,6 +100,9 @@ TensorRule RulesReader::read_tensor(const toml::table& table) const {
   const std::string pattern = text_of(file_, name, "name");
   TensorRule rule{};
   rule.name = file_.at(name, [&] { return NamePattern::parse(pattern); });
+  if (rule.name.has_expert() && !rules_.experts) {
+    file_.fail(name.source(), "the name has {expert}, but [model] says no 'experts'");
+  }
   if (const auto* shape = entry.find("shape")) rule.shape = read_shape(*shape);
   if (const auto* splits = entry.find("split")) rule.splits = read_splits(*splits);
   if (rule.name.has_layer()) rule.stage.pin = PinTo::layer;

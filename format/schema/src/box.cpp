@@ -80,6 +80,16 @@ std::vector<Box> subtract(const Box& whole, const Box& hole) {
   return rest;
 }
 
+Box element_of(const Box& box, Index number) {
+  Box element = box;
+  for (int dim = box.ndim() - 1; dim >= 0; --dim) {
+    const Index at = box[dim].begin + number % box[dim].size();
+    element[dim] = {at, at + 1};
+    number /= box[dim].size();
+  }
+  return element;
+}
+
 std::string to_string(const Box& box) {
   if (box.ndim() == 0) return "scalar";
   std::string text;

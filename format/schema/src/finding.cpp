@@ -13,25 +13,16 @@ struct Rule {
 
 // Those that are not simply corrupt.
 constexpr std::array rules{
-    Rule{"RM101", Errc::not_found},
-    Rule{"RM102", Errc::unsupported},
-    Rule{"RM105", Errc::not_found},
-    Rule{"RM203", Errc::incomplete},
-    Rule{"RM204", Errc::incomplete},
-    Rule{"RM301", Errc::incomplete},
-    Rule{"RM302", Errc::incomplete},
-    Rule{"RM310", Errc::unsupported},
-    Rule{"RM601", Errc::unsafe},
-    Rule{"RM602", Errc::unsafe},
-    Rule{"RM603", Errc::unsafe},
-    Rule{"RM604", Errc::unsafe},
-    Rule{"RM605", Errc::out_of_memory},
-    Rule{"RM606", Errc::unsafe},
-    Rule{"RM607", Errc::unsupported},
-    Rule{"RM701", Errc::busy},
-    Rule{"RM702", Errc::io},
-    Rule{"RM703", Errc::io},
-    Rule{"RM705", Errc::out_of_memory},
+    Rule{"RM101", Errc::not_found},   Rule{"RM102", Errc::unsupported},
+    Rule{"RM105", Errc::not_found},   Rule{"RM203", Errc::incomplete},
+    Rule{"RM204", Errc::incomplete},  Rule{"RM301", Errc::incomplete},
+    Rule{"RM302", Errc::incomplete},  Rule{"RM309", Errc::incomplete},
+    Rule{"RM310", Errc::unsupported}, Rule{"RM601", Errc::unsafe},
+    Rule{"RM602", Errc::unsafe},      Rule{"RM603", Errc::unsafe},
+    Rule{"RM604", Errc::unsafe},      Rule{"RM605", Errc::out_of_memory},
+    Rule{"RM606", Errc::unsafe},      Rule{"RM607", Errc::unsupported},
+    Rule{"RM701", Errc::busy},        Rule{"RM702", Errc::io},
+    Rule{"RM703", Errc::io},          Rule{"RM705", Errc::out_of_memory},
 };
 
 }  // namespace

@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "remesh/core/error.hpp"
 #include "remesh/plan/panels.hpp"
 #include "remesh/plan/plan.hpp"
+#include "remesh/schema/cast.hpp"
 #include "remesh/schema/runs.hpp"
 
 namespace remesh::detail {
@@ -30,19 +34,37 @@ std::vector<Box> boxes_in(const ExtentMap& map, std::size_t tensor, const Box& p
 // Deals consecutive parts of a buffer to boxes.
 class Dealer {
  public:
-  Dealer(const TensorDesc& desc, Buffer& buffer) : desc_(desc), rest_(buffer.bytes()) {}
+  Dealer(DType dtype, Buffer& buffer) : dtype_(dtype), rest_(buffer.bytes()) {}
 
   Chunk deal(const Box& box) {
-    const auto bytes = static_cast<std::size_t>(num_bytes(desc_.dtype, box));
+    const auto bytes = static_cast<std::size_t>(num_bytes(dtype_, box));
     const Chunk chunk{box, rest_.first(bytes)};
     rest_ = rest_.subspan(bytes);
     return chunk;
   }
 
  private:
-  const TensorDesc& desc_;
+  const DType dtype_;
   std::span<std::byte> rest_;
 };
+
+[[noreturn]] void fail_beyond(const TensorDesc& desc, const Box& element, DType dtype) {
+  throw Error(Errc::unsupported,
+              fmt::format("cannot cast {} to {}: the value at {} is beyond its largest; leave this "
+                          "tensor as it is (`--exclude`), or choose a wider dtype",
+                          to_string(desc), to_string(dtype), to_string(element)));
+}
+
+// Each chunk in another dtype, in the same order.
+void cast_chunks(const TensorDesc& desc, DType dtype, Buffer& buffer, std::vector<Chunk>& chunks) {
+  Dealer dealer(dtype, buffer);
+  for (Chunk& chunk : chunks) {
+    const Chunk converted = dealer.deal(chunk.box);
+    const CastResult result = cast(desc.dtype, chunk.bytes, dtype, converted.bytes);
+    if (result.overflow) fail_beyond(desc, element_of(chunk.box, *result.overflow), dtype);
+    chunk = converted;
+  }
+}
 
 void copy_part(const TensorDesc& desc, const Box& part, const Chunk& from, const Chunk& to) {
   const ByteView view = byte_view(desc, part);
@@ -68,11 +90,13 @@ std::vector<Box> panels_of(const TensorDesc& desc, std::int64_t max_bytes) {
 
 }  // namespace
 
-std::vector<Panel> all_panels(const Catalog& target, const std::vector<std::size_t>& source_of,
-                              std::int64_t max_bytes) {
+std::vector<Panel> all_panels(const Catalog& source, const Catalog& target,
+                              const std::vector<std::size_t>& source_of, std::int64_t max_bytes) {
   std::vector<Panel> all;
   for (std::size_t tensor = 0; tensor < target.tensors.size(); ++tensor) {
-    for (const Box& box : panels_of(target.tensors[tensor], max_bytes)) {
+    const TensorDesc& from = source.tensors[source_of[tensor]];
+    const TensorDesc& to = target.tensors[tensor];
+    for (const Box& box : panels_of(bits(from.dtype) > bits(to.dtype) ? from : to, max_bytes)) {
       all.push_back({source_of[tensor], tensor, box});
     }
   }
@@ -81,20 +105,23 @@ std::vector<Panel> all_panels(const Catalog& target, const std::vector<std::size
 
 std::int64_t copy_panel(const Reader& source, Writer& target, const Panel& panel,
                         PanelBuffers& buffers, const Tap& on_read, const Tap& on_write) {
+  const TensorDesc& stored = source.catalog().tensors[panel.source_tensor];
   const TensorDesc& desc = target.catalog().tensors[panel.target_tensor];
   const std::vector<Box> from = boxes_in(source.extents(), panel.source_tensor, panel.box);
   const std::vector<Box> to = boxes_in(target.extents(), panel.target_tensor, panel.box);
 
   std::int64_t read_bytes = 0;
   std::vector<Chunk> chunks;
-  Dealer source_dealer(desc, buffers.source);
+  Dealer source_dealer(stored.dtype, buffers.source);
   for (const Box& box : from) {
     const Chunk& chunk = chunks.emplace_back(source_dealer.deal(box));
     source.read(panel.source_tensor, box, chunk.bytes, on_read);
     read_bytes += std::ssize(chunk.bytes);
   }
 
-  Dealer target_dealer(desc, buffers.target);
+  if (stored.dtype != desc.dtype) cast_chunks(stored, desc.dtype, buffers.cast, chunks);
+
+  Dealer target_dealer(desc.dtype, buffers.target);
   const std::vector<Overlap> shared = overlaps(from, to);
   auto part = shared.begin();
   for (std::uint32_t number = 0; number < to.size(); ++number) {

@@ -16,19 +16,23 @@ struct Panel {
   Box box;  ///< in elements
 };
 
-/// All panels of all tensors. A panel has at most `max_bytes`; for elements narrower than a byte,
-/// one row may have more. `source_of` maps target numbers to source numbers.
-std::vector<Panel> all_panels(const Catalog& target, const std::vector<std::size_t>& source_of,
-                              std::int64_t max_bytes);
+/// All panels of all tensors of the target. A panel has at most `max_bytes` in either dtype; for
+/// elements narrower than a byte, one row may have more. `source_of` maps target numbers to source
+/// numbers.
+std::vector<Panel> all_panels(const Catalog& source, const Catalog& target,
+                              const std::vector<std::size_t>& source_of, std::int64_t max_bytes);
 
-/// A worker's memory: one panel as it was read, and one as it is written.
+/// A worker's memory: one panel as it was read, one as it is written, and, where dtypes change, one
+/// between.
 struct PanelBuffers {
   Buffer source;
   Buffer target;
+  Buffer cast;
 };
 
-/// Reads a panel, rearranges it, writes it: each stored source piece and each stored target piece
-/// is touched in one run. Returns the payload bytes that were read.
+/// Reads a panel, turns it into the target's dtype, rearranges it, writes it: each stored source
+/// piece and each stored target piece is touched in one run. Returns the payload bytes that were
+/// read. Throws Error(unsupported), naming the first element, if a value is beyond the new dtype.
 std::int64_t copy_panel(const Reader& source, Writer& target, const Panel& panel,
                         PanelBuffers& buffers, const Tap& on_read, const Tap& on_write);
 

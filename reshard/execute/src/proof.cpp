@@ -18,8 +18,9 @@ std::string_view file_of(const ExtentMap& map, std::size_t tensor) {
 }  // namespace
 
 Proof::Proof(const Reader& source, const Catalog& target, const ExtentMap& target_map,
-             std::span<const std::size_t> source_of, const Tally& sent, const Tally& arrived)
+             std::span<const std::size_t> source_of, const Passed& passed)
     : target_(target), map_(target_map) {
+  const auto& [sent, cast, arrived] = passed;
   if (sent.stray_bytes() != 0 || arrived.stray_bytes() != 0) {
     throw Error(Errc::internal,
                 fmt::format("cannot publish the checkpoint: {} bytes read and {} bytes written "
@@ -27,7 +28,10 @@ Proof::Proof(const Reader& source, const Catalog& target, const ExtentMap& targe
                             sent.stray_bytes(), arrived.stray_bytes()));
   }
   for (std::size_t tensor = 0; tensor < source_of.size(); ++tensor) {
-    digests_.push_back(source_digest(source, source_of[tensor], sent));
+    const Digest read = source_digest(source, source_of[tensor], sent);
+    const bool is_cast =
+        source.catalog().tensors[source_of[tensor]].dtype != target.tensors[tensor].dtype;
+    digests_.push_back(is_cast ? cast.sum(tensor).digest : read);
     check_target(tensor, digests_.back(), arrived);
   }
   take_blocks(arrived);

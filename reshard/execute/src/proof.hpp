@@ -4,20 +4,28 @@
 #include <span>
 #include <vector>
 
+#include "cast_tally.hpp"
 #include "remesh/store/reader.hpp"
 #include "remesh/store/tally.hpp"
 
 namespace remesh::detail {
 
 /// The three figures of each tensor, compared. It exists only if they agree: S from the source as
-/// it was read, T from the target as it was written, M as the source had recorded it; each with the
-/// proof that every element passed exactly once.
+/// it was read (after the cast, where the dtype changes), T from the target as it was written, M as
+/// the source had recorded it; each with the proof that every element passed exactly once.
 class Proof {
  public:
-  /// Throws as transfer() documents. `sent` and `arrived` count over the source's extents and over
-  /// `target_map`, which was parsed back from the target's files. The arguments outlive the proof.
+  /// What passed: `sent` and `cast` count over the source's extents, `arrived` over the target's,
+  /// as they were parsed back from its files.
+  struct Passed {
+    const Tally& sent;
+    const CastTally& cast;
+    const Tally& arrived;
+  };
+
+  /// Throws as transfer() documents. The arguments outlive the proof.
   Proof(const Reader& source, const Catalog& target, const ExtentMap& target_map,
-        std::span<const std::size_t> source_of, const Tally& sent, const Tally& arrived);
+        std::span<const std::size_t> source_of, const Passed& passed);
 
   /// S = T of each tensor, in the target's order.
   std::span<const Digest> digests() const noexcept { return digests_; }

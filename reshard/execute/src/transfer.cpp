@@ -7,9 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "cast_tally.hpp"
 #include "panel_copy.hpp"
 #include "proof.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/schema/cast.hpp"
 #include "remesh/store/sweep.hpp"
 
 namespace remesh {
@@ -21,8 +23,13 @@ using detail::PanelBuffers;
 constexpr std::int64_t most_panel_bytes = std::int64_t{2} << 20;
 constexpr std::int64_t least_panel_bytes = std::int64_t{64} << 10;
 
+bool serves(const TensorDesc& stored, const TensorDesc& wanted, bool may_change) {
+  if (stored == wanted) return true;
+  return may_change && stored.extent == wanted.extent && can_cast(stored.dtype, wanted.dtype);
+}
+
 // For each tensor of the target: its number in the source.
-std::vector<std::size_t> match(const Catalog& source, const Catalog& target) {
+std::vector<std::size_t> match(const Catalog& source, const Catalog& target, bool may_change) {
   std::unordered_map<std::string_view, std::size_t> numbers;
   for (std::size_t i = 0; i < source.tensors.size(); ++i) {
     numbers.emplace(source.tensors[i].name, i);
@@ -30,7 +37,7 @@ std::vector<std::size_t> match(const Catalog& source, const Catalog& target) {
   std::vector<std::size_t> source_of;
   for (const TensorDesc& wanted : target.tensors) {
     const auto found = numbers.find(wanted.name);
-    if (found == numbers.end() || source.tensors[found->second] != wanted) {
+    if (found == numbers.end() || !serves(source.tensors[found->second], wanted, may_change)) {
       throw Error(Errc::invalid_argument,
                   fmt::format("cannot write {}: the source has {}", to_string(wanted),
                               found == numbers.end() ? "no tensor of that name"
@@ -38,7 +45,7 @@ std::vector<std::size_t> match(const Catalog& source, const Catalog& target) {
     }
     source_of.push_back(found->second);
   }
-  if (target.tensors.size() != source.tensors.size()) {
+  if (target.tensors.size() != source.tensors.size() && !may_change) {
     throw Error(Errc::invalid_argument,
                 fmt::format("cannot write {} tensors: the source has {}, and none may be dropped",
                             target.tensors.size(), source.tensors.size()));
@@ -46,50 +53,77 @@ std::vector<std::size_t> match(const Catalog& source, const Catalog& target) {
   return source_of;
 }
 
-// What one worker may hold on one side: a quarter of the budget is for panels.
-std::int64_t panel_bytes(const Context& context) {
+// What one worker may hold in one of its buffers: a quarter of the budget is for panels.
+std::int64_t panel_bytes(const Context& context, int buffers) {
   const std::int64_t workers = context.pool.size();
-  const std::int64_t share = context.budget.limit_bytes() / 4 / (2 * workers);
+  const std::int64_t share = context.budget.limit_bytes() / 4 / (buffers * workers);
   if (share < least_panel_bytes) {
     throw Error(
         Errc::out_of_memory,
         fmt::format("cannot give {} workers a panel each: {} are allowed, but they need {}; "
                     "raise `--memory` or lower `-j`",
                     workers, format_bytes(context.budget.limit_bytes()),
-                    format_bytes(least_panel_bytes * 8 * workers)),
+                    format_bytes(least_panel_bytes * 4 * buffers * workers)),
         "RM705");
   }
   return std::min(share, most_panel_bytes);
 }
 
+// What passes by while panels are moved.
+struct Passing {
+  Passing(const Reader& source, const Writer& target, const ExtentMap& on_medium,
+          std::span<const std::size_t> source_of)
+      : sent(source.catalog().tensors, source.extents(), /*with_blocks=*/false),
+        cast(source.catalog(), source.extents(), target.catalog(), source_of),
+        arrived(target.catalog().tensors, on_medium, /*with_blocks=*/true) {}
+
+  // Two buffers for each worker, and one between where dtypes change.
+  int buffers() const noexcept { return cast.any() ? 3 : 2; }
+
+  Tally sent;
+  detail::CastTally cast;
+  Tally arrived;
+};
+
 // The largest panel: more than was asked for only where one row of sub-byte elements is larger.
-std::int64_t buffer_bytes(const Catalog& target, const std::vector<Panel>& panels) {
+std::int64_t buffer_bytes(const Catalog& source, const Catalog& target,
+                          const std::vector<Panel>& panels) {
   std::int64_t most = 1;
   for (const Panel& panel : panels) {
-    most = std::max(most, num_bytes(target.tensors[panel.target_tensor].dtype, panel.box));
+    most = std::max({most, num_bytes(source.tensors[panel.source_tensor].dtype, panel.box),
+                     num_bytes(target.tensors[panel.target_tensor].dtype, panel.box)});
   }
   return most;
 }
 
 // Moves all panels; returns the payload bytes that were read.
 std::int64_t move_panels(Context& context, const Reader& source, Writer& target,
-                         const std::vector<Panel>& panels, Tally& sent, Tally& arrived) {
-  const Tap on_read = [&sent](std::uint32_t file, std::int64_t offset,
-                              std::span<const std::byte> bytes) { sent.add(file, offset, bytes); };
-  const Tap on_write = [&arrived](std::uint32_t file, std::int64_t offset,
-                                  std::span<const std::byte> bytes) {
-    arrived.add(file, offset, bytes);
+                         const std::vector<Panel>& panels, Passing& passing) {
+  const Tap on_read = [&passing](std::uint32_t file, std::int64_t offset,
+                                 std::span<const std::byte> bytes) {
+    passing.sent.add(file, offset, bytes);
+    if (passing.cast.any()) passing.cast.add(file, offset, bytes);
   };
-  const std::int64_t size = buffer_bytes(target.catalog(), panels);
-  const auto held = context.budget.reserve(2 * size * context.pool.size(), "panels");
+  const Tap on_write = [&passing](std::uint32_t file, std::int64_t offset,
+                                  std::span<const std::byte> bytes) {
+    passing.arrived.add(file, offset, bytes);
+  };
+  const std::int64_t size = buffer_bytes(source.catalog(), target.catalog(), panels);
+  const std::int64_t cast_size = passing.cast.any() ? size : 0;
+  const auto held =
+      context.budget.reserve(passing.buffers() * size * context.pool.size(), "panels");
   std::vector<std::optional<PanelBuffers>> buffers(static_cast<std::size_t>(context.pool.size()));
   std::atomic<std::int64_t> read_bytes{0};
 
-  context.progress.begin("copying", payload_bytes(target.catalog()));
+  std::int64_t wanted_bytes = 0;
+  for (const Panel& panel : panels) {
+    wanted_bytes += num_bytes(source.catalog().tensors[panel.source_tensor].dtype, panel.box);
+  }
+  context.progress.begin("copying", wanted_bytes);
   context.pool.run(panels.size(), [&](std::size_t index, int worker) {
     context.stop.check();
     std::optional<PanelBuffers>& mine = buffers[static_cast<std::size_t>(worker)];
-    if (!mine) mine.emplace(PanelBuffers{Buffer(size), Buffer(size)});
+    if (!mine) mine.emplace(PanelBuffers{Buffer(size), Buffer(size), Buffer(cast_size)});
     const std::int64_t bytes =
         detail::copy_panel(source, target, panels[index], *mine, on_read, on_write);
     read_bytes += bytes;
@@ -111,7 +145,7 @@ std::unique_ptr<Reader> reopen(const Writer& target, const ExtentMap& proved) {
   return sealed;
 }
 
-// Re-reads every file, from the medium as far as the system lets one ask for that.
+// Re-reads every file, whose cached pages were dropped.
 void read_back(Context& context, const Reader& sealed, const detail::Proof& proof) {
   Tally again(sealed.catalog().tensors, sealed.extents(), /*with_blocks=*/true);
   context.progress.begin("reading back", proof.target_bytes());
@@ -124,9 +158,9 @@ void read_back(Context& context, const Reader& sealed, const detail::Proof& proo
   proof.check_read_back(again);
 }
 
-std::int64_t count_replicas(const ExtentMap& map, std::size_t num_tensors) {
+std::int64_t count_replicas(const ExtentMap& map, std::span<const std::size_t> tensors) {
   std::int64_t count = 0;
-  for (std::size_t tensor = 0; tensor < num_tensors; ++tensor) {
+  for (const std::size_t tensor : tensors) {
     count += std::ranges::any_of(
         map.of(tensor), [&](std::uint32_t number) { return map.extents()[number].copy > 0; });
   }
@@ -137,22 +171,26 @@ std::int64_t count_replicas(const ExtentMap& map, std::size_t num_tensors) {
 
 Outcome transfer(Context& context, const Reader& source, Writer& target,
                  const TransferOptions& options) {
-  const std::vector<std::size_t> source_of = match(source.catalog(), target.catalog());
-  const std::vector<Panel> panels =
-      detail::all_panels(target.catalog(), source_of, panel_bytes(context));
+  const std::vector<std::size_t> source_of =
+      match(source.catalog(), target.catalog(), options.may_change);
   const ExtentMap on_medium = target.extents_on_medium();
-  Tally sent(source.catalog().tensors, source.extents(), /*with_blocks=*/false);
-  Tally arrived(target.catalog().tensors, on_medium, /*with_blocks=*/true);
+  Passing passing(source, target, on_medium, source_of);
+  const std::vector<Panel> panels = detail::all_panels(
+      source.catalog(), target.catalog(), source_of, panel_bytes(context, passing.buffers()));
 
   Outcome outcome;
   outcome.tensors = std::ssize(target.catalog().tensors);
-  outcome.read_bytes = move_panels(context, source, target, panels, sent, arrived);
-  outcome.written_bytes = arrived.bytes();
-  outcome.replicas_not_compared = count_replicas(source.extents(), source_of.size());
+  outcome.read_bytes = move_panels(context, source, target, panels, passing);
+  outcome.written_bytes = passing.arrived.bytes();
+  outcome.cast_tensors = passing.cast.tensors();
+  outcome.rounded_values = passing.cast.rounded();
+  outcome.replicas_not_compared = count_replicas(source.extents(), source_of);
 
-  const detail::Proof proof(source, target.catalog(), on_medium, source_of, sent, arrived);
+  const detail::Proof proof(source, target.catalog(), on_medium, source_of,
+                            {passing.sent, passing.cast, passing.arrived});
   outcome.recorded = proof.recorded();
   target.seal(proof.digests(), proof.block_crcs());
+  if (options.read_back) target.forget_caches();
   const std::unique_ptr<Reader> sealed = reopen(target, on_medium);
   if (options.read_back) {
     read_back(context, *sealed, proof);

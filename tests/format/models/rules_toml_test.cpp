@@ -138,11 +138,15 @@ TEST(ParseMap, RefusesTensors) {
       {tensor("needed = '!'"),                 "line 10, column 10: '' is not among [flags]"},
       {tensor("needed = 1"),                   "line 10, column 10: 'needed' is a whole number, but a text is expected"},
       {tensor("", ""),                         "line 9, column 8: the name is empty"},
-      {tensor("", "h.{expert}.w"),             "line 9, column 8: the name 'h.{expert}.w' has '{expert}', but the one placeholder is {layer}, once"},
-      {tensor("", "h.{layer}.{layer}.w"),      "line 9, column 8: the name 'h.{layer}.{layer}.w' has '{layer}', but the one placeholder is {layer}, once"},
-      {tensor("", "h.layer}.w"),               "line 9, column 8: the name 'h.layer}.w' has '}', but the one placeholder is {layer}, once"},
-      {tensor("", "h{layer}0.w"),              "line 9, column 8: the name 'h{layer}0.w' has a digit beside {layer}"},
-      {tensor("", "h0{layer}.w"),              "line 9, column 8: the name 'h0{layer}.w' has a digit beside {layer}"},
+      {tensor("", "h.{head}.w"),               "line 9, column 8: the name 'h.{head}.w' has '{head}', but the placeholders are {layer} and {expert}"},
+      {tensor("", "h.{layer}.{layer}.w"),      "line 9, column 8: the name 'h.{layer}.{layer}.w' has a placeholder twice"},
+      {tensor("", "h.{expert}.w"),             "line 9, column 8: the name 'h.{expert}.w' has {expert}, but no {layer}"},
+      {tensor("", "h.{layer}{expert}.w"),      "line 9, column 8: the name 'h.{layer}{expert}.w' has a placeholder beside a placeholder"},
+      {tensor("", "h.{layer}.{expert}.w"),     "line 9, column 8: the name has {expert}, but [model] says no 'experts'"},
+      {tensor("", "h.layer}.w"),               "line 9, column 8: the name 'h.layer}.w' has '}', but the placeholders are {layer} and {expert}"},
+      {tensor("", "h.{layer.w"),               "line 9, column 8: the name 'h.{layer.w' has '{layer.w', but the placeholders are {layer} and {expert}"},
+      {tensor("", "h{layer}0.w"),              "line 9, column 8: the name 'h{layer}0.w' has a digit beside a placeholder"},
+      {tensor("", "h0{layer}.w"),              "line 9, column 8: the name 'h0{layer}.w' has a digit beside a placeholder"},
       {tensor("[[tensor]]\nname = 'w'"),       "line 10, column 1: the names are also those of the entry in line 8"},
       {tensor("[[tensor]]\nname = 'h.0.w'", "h.{layer}.w"), "line 10, column 1: the names are also those of the entry in line 8"},
   });
@@ -221,7 +225,7 @@ TEST(ParseMap, DescribesAnyModelDownToItsErrors) {
   std::vector<TensorDesc> tensors{{"bands", DType::f32, Box{{0, 6}}},
                                   {"grid.0.state", DType::f32, Box{{0, 12}, {0, 7}}}};
   EXPECT_EQ(place_message(map, tensors, "", "tp=2"),
-            "cannot place model 'weather' on tp=2: it has 3 groups, which 2 does not divide; the "
+            "cannot place the model on tp=2: it has 3 groups, which 2 does not divide; the "
             "nearest legal values are tp=1 and tp=3");
   EXPECT_EQ(
       place_message(map, tensors, R"({"columns": 8})", "tp=1"),
@@ -296,10 +300,9 @@ TEST(ReadmeExample, IsAMapAndDoesWhatIsSaid) {
   EXPECT_EQ(layout.box(24, tensors[24], 5), (Box{{768, 1536}, {0, 768}}));
   EXPECT_EQ(layout.box(25, tensors[25], 5), (Box{{0, 768}}));
   EXPECT_EQ(layout.box(0, tensors[0], 5), (Box{{12565, 25129}, {0, 768}}));
-  EXPECT_EQ(
-      place_message(map, tensors, config, "tp=5"),
-      "cannot place model 'my-model' on tp=5: it has 12 attention heads, which 5 does not divide; "
-      "the nearest legal values are tp=4 and tp=6");
+  EXPECT_EQ(place_message(map, tensors, config, "tp=5"),
+            "cannot place the model on tp=5: it has 12 attention heads, which 5 does not divide; "
+            "the nearest legal values are tp=4 and tp=6");
 }
 
 }  // namespace

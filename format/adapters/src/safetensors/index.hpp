@@ -10,11 +10,12 @@
 #include "remesh/schema/finding.hpp"
 
 /// @file
-/// model.safetensors.index.json: which tensor is in which file.
+/// model.safetensors.index.json, and the same of an optimizer: which tensor is in which file.
 
 namespace remesh::safetensors {
 
 inline constexpr std::string_view index_name = "model.safetensors.index.json";
+inline constexpr std::string_view optimizer_index_name = "optimizer.safetensors.index.json";
 
 /// Tensor and file.
 using WeightMap = std::vector<std::pair<std::string, std::string>>;

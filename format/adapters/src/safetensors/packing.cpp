@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "index.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/schema/states.hpp"
 #include "remesh/store/file_system.hpp"
 
 namespace remesh::safetensors {
@@ -17,36 +19,71 @@ namespace {
 
 constexpr std::int64_t default_shard_bytes = 5'000'000'000;  // huggingface_hub's MAX_SHARD_SIZE
 constexpr std::string_view ending = ".safetensors";
-constexpr const char* only_file = "model.safetensors";
+
+// The tensors of one kind, which have files and an index of their own.
+struct Part {
+  std::string_view stem;             // of their files' names
+  std::vector<std::size_t> tensors;  // their numbers
+};
+
+struct Parts {
+  Part weights{"model", {}};
+  Part optimizer{"optimizer", {}};
+};
+
+Parts parts_of(std::span<const TensorDesc> tensors) {
+  const std::vector<std::int64_t> parameters = parameters_of(tensors);
+  Parts parts;
+  for (std::size_t k = 0; k < tensors.size(); ++k) {
+    (parameters[k] < 0 ? parts.weights : parts.optimizer).tensors.push_back(k);
+  }
+  return parts;
+}
 
 // What transformers asks of a file that it shall load; for tensors whose files said nothing.
 Metadata default_metadata() { return {{"format", "pt"}}; }
 
-std::string shard_name(std::size_t number, std::size_t count) {
-  return count == 1 ? only_file
-                    : fmt::format("model-{:05}-of-{:05}.safetensors", number + 1, count);
+// That of the source's first file of this part, or of its first file at all.
+Metadata metadata_of(const Catalog& wanted, const Part& part) {
+  const Packaging& source = wanted.packaging;
+  if (source.empty() || source.file_of.size() != wanted.tensors.size()) return default_metadata();
+  std::size_t first = part.tensors.empty() ? 0 : source.files.size() - 1;
+  for (const std::size_t tensor : part.tensors) {
+    first = std::min<std::size_t>(first, source.file_of[tensor]);
+  }
+  const Metadata& metadata = source.files[first].metadata;
+  return metadata.empty() ? default_metadata() : metadata;
 }
 
-// Files anew: names by number, the metadata of the source's first file.
-Packaging split_packaging(const Catalog& wanted, std::int64_t limit_bytes) {
-  std::vector<std::int64_t> sizes;
-  sizes.reserve(wanted.tensors.size());
-  for (const TensorDesc& tensor : wanted.tensors) sizes.push_back(num_bytes(tensor));
-  auto shards = split(sizes, limit_bytes);
-  if (shards.empty()) shards.emplace_back();  // no tensors: one file without any
+std::string shard_name(const Part& part, std::size_t number, std::size_t count) {
+  return count == 1 ? fmt::format("{}{}", part.stem, ending)
+                    : fmt::format("{}-{:05}-of-{:05}{}", part.stem, number + 1, count, ending);
+}
 
-  const Packaging& source = wanted.packaging;
-  const bool known = !source.empty() && !source.files.front().metadata.empty();
+// Files anew: names by number.
+void split_part(const Catalog& wanted, const Part& part, std::int64_t limit_bytes,
+                Packaging& packaging) {
+  std::vector<std::int64_t> sizes;
+  sizes.reserve(part.tensors.size());
+  for (const std::size_t tensor : part.tensors) sizes.push_back(num_bytes(wanted.tensors[tensor]));
+  auto shards = split(sizes, limit_bytes);
+  if (wanted.tensors.empty()) shards.emplace_back();  // one file without any
+  for (std::size_t k = 0; k < shards.size(); ++k) {
+    for (const std::size_t at : shards[k]) {
+      packaging.file_of[part.tensors[at]] = static_cast<std::uint32_t>(packaging.files.size());
+    }
+    packaging.files.push_back({.name = shard_name(part, k, shards.size()),
+                               .metadata = metadata_of(wanted, part),
+                               .verbatim_header = {}});
+  }
+}
+
+Packaging split_packaging(const Catalog& wanted, const Parts& parts, std::int64_t limit_bytes) {
   Packaging packaging;
   packaging.file_of.resize(wanted.tensors.size());
-  for (std::size_t k = 0; k < shards.size(); ++k) {
-    packaging.files.push_back(
-        {.name = shard_name(k, shards.size()),
-         .metadata = known ? source.files.front().metadata : default_metadata(),
-         .verbatim_header = {}});
-    for (const std::size_t tensor : shards[k]) {
-      packaging.file_of[tensor] = static_cast<std::uint32_t>(k);
-    }
+  split_part(wanted, parts.weights, limit_bytes, packaging);
+  if (!parts.optimizer.tensors.empty()) {
+    split_part(wanted, parts.optimizer, limit_bytes, packaging);
   }
   return packaging;
 }
@@ -88,7 +125,7 @@ Packaging kept_packaging(const Catalog& wanted) {
   packaging.files = std::move(files);
 
   std::string& first = packaging.files.front().name;
-  if (packaging.files.size() == 1 && !first.ends_with(ending)) first = only_file;
+  if (packaging.files.size() == 1 && !first.ends_with(ending)) first = "model.safetensors";
   return packaging;
 }
 
@@ -148,21 +185,23 @@ PackedFile packed(Packaging::File& file, std::vector<TensorDesc> tensors) {
   return result;
 }
 
-// The index of a packaging: the source's, while it says the same; none for a file alone that had
-// none. Of one that says something else, the metadata stays.
-std::string packed_index(const Catalog& wanted, const Packaging& packaging) {
-  if (packaging.files.size() == 1 && packaging.index_text.empty()) return {};
+// The index of a part: the source's, while it says the same; none for a file alone that had none.
+// Of one that says something else, the metadata stays.
+std::string packed_index(const Catalog& wanted, const Part& part, const Packaging& packaging,
+                         const std::string& source_text) {
   WeightMap map;
+  std::set<std::uint32_t> files;
   std::int64_t total_size = 0;
   Index total_parameters = 0;
-  for (std::size_t k = 0; k < wanted.tensors.size(); ++k) {
+  for (const std::size_t k : part.tensors) {
+    files.insert(packaging.file_of[k]);
     map.emplace_back(wanted.tensors[k].name, packaging.files[packaging.file_of[k]].name);
     total_size += num_bytes(wanted.tensors[k]);
     total_parameters += wanted.tensors[k].extent.num_elements();
   }
+  if (files.empty() || (files.size() == 1 && source_text.empty())) return {};
   std::ranges::sort(map);
 
-  const std::string& source_text = wanted.packaging.index_text;
   CollectedFindings findings;
   auto source = parse_index(source_text, index_name, findings);
   if (!source) {  // as transformers writes it since version 5
@@ -204,10 +243,11 @@ std::vector<std::vector<std::size_t>> split(std::span<const std::int64_t> sizes_
 
 Packing pack(const Catalog& wanted, std::optional<std::int64_t> shard_size_bytes) {
   const bool keeps = !shard_size_bytes && !wanted.packaging.empty();
+  const Parts parts = parts_of(wanted.tensors);
   Packing packing;
-  packing.packaging = keeps
-                          ? kept_packaging(wanted)
-                          : split_packaging(wanted, shard_size_bytes.value_or(default_shard_bytes));
+  packing.packaging =
+      keeps ? kept_packaging(wanted)
+            : split_packaging(wanted, parts, shard_size_bytes.value_or(default_shard_bytes));
   sort_by_name(packing.packaging);
 
   std::vector<std::vector<TensorDesc>> tensors(packing.packaging.files.size());
@@ -217,7 +257,11 @@ Packing pack(const Catalog& wanted, std::optional<std::int64_t> shard_size_bytes
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     packing.files.push_back(packed(packing.packaging.files[k], std::move(tensors[k])));
   }
-  packing.packaging.index_text = packed_index(wanted, packing.packaging);
+  const Packaging& source = wanted.packaging;
+  packing.packaging.index_text =
+      packed_index(wanted, parts.weights, packing.packaging, source.index_text);
+  packing.packaging.optimizer_index_text =
+      packed_index(wanted, parts.optimizer, packing.packaging, source.optimizer_index_text);
   return packing;
 }
 

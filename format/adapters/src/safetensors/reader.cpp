@@ -9,6 +9,7 @@
 #include "directory.hpp"
 #include "header.hpp"
 #include "json.hpp"
+#include "optimizer.hpp"
 #include "remesh/core/error.hpp"
 #include "side_files.hpp"
 #include "weights.hpp"
@@ -59,11 +60,14 @@ std::optional<OpenCheckpoint> parse(const FileSystem& files, const FileSystem::P
   if (entry->kind != EntryKind::directory) {
     WeightSet weights;
     weights.files = {{name, path, entry->size_bytes}};
-    return open_weights(files, std::move(weights), findings);
+    return open_weights(files, std::move(weights), std::nullopt, findings);
   }
   const Directory directory = list_directory(files, path, findings);
-  auto checkpoint = open_weights(files, choose_weights(files, directory, name, findings), findings);
-  if (checkpoint && with_side_files) add_side_files(files, directory, *checkpoint, findings);
+  auto checkpoint = open_weights(files, choose_weights(files, directory, name, findings),
+                                 choose_optimizer(files, directory, findings), findings);
+  if (!checkpoint) return checkpoint;
+  if (with_side_files) add_side_files(files, directory, *checkpoint, findings);
+  check_optimizer(files, *checkpoint, findings);
   return checkpoint;
 }
 

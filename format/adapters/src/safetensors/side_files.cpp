@@ -23,7 +23,7 @@ constexpr std::int64_t piece_bytes = std::int64_t{1} << 20;
 
 bool is_own(const FoundFile& file, const Packaging& packaging) {
   return std::ranges::binary_search(packaging.files, file.name, {}, &Packaging::File::name) ||
-         file.name == index_name;
+         file.name == index_name || file.name == optimizer_index_name;
 }
 
 bool is_plain(const std::string& name) {

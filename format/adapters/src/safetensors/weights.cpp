@@ -19,7 +19,9 @@
 namespace remesh::safetensors {
 namespace {
 
-constexpr const char* only_file = "model.safetensors";
+constexpr std::string_view ending = ".safetensors";
+constexpr std::string_view only_file = "model.safetensors";
+constexpr std::string_view only_optimizer_file = "optimizer.safetensors";
 
 std::optional<std::string> read_index(const FileSystem& files, const FoundFile& found,
                                       Findings& findings) {
@@ -37,8 +39,9 @@ std::optional<std::string> read_index(const FileSystem& files, const FoundFile& 
   return text;
 }
 
-void report_absent(const WeightIndex& index, const std::vector<std::string>& absent,
+void report_absent(const WeightSet& weights, const std::vector<std::string>& absent,
                    Findings& findings) {
+  const WeightIndex& index = *weights.index;
   if (absent.empty()) return;
   Defect finding = defect("RM203",
                           fmt::format("it lists {} files, but {} of them are absent: {}",
@@ -46,29 +49,31 @@ void report_absent(const WeightIndex& index, const std::vector<std::string>& abs
                           "download or copy them again");
   finding.found = fmt::format("{} files", index.files.size() - absent.size());
   finding.expected = fmt::format("{} files", index.files.size());
-  report(findings, index_name, std::move(finding));
+  report(findings, weights.index_name, std::move(finding));
 }
 
 // Loaders look for model.safetensors first, and never see the shards that the index lists.
-void report_second_set(const WeightSet& weights, const Directory& directory, Findings& findings) {
-  if (!directory.find(only_file) || std::ranges::binary_search(weights.index->files, only_file)) {
-    return;
-  }
+void report_second_set(const WeightSet& weights, std::string_view only, const Directory& directory,
+                       Findings& findings) {
+  if (!directory.find(only) || std::ranges::binary_search(weights.index->files, only)) return;
   Defect finding = defect("RM205",
                           fmt::format("it lies beside '{}', which does not list it: there are two "
                                       "weight sets, and loaders take this one",
-                                      index_name),
+                                      weights.index_name),
                           "remove the one that is out of date");
   finding.severity = Severity::warn;
-  report(findings, only_file, std::move(finding));
+  report(findings, only, std::move(finding));
 }
 
 // The set that an index lists; nothing if it cannot be read.
-std::optional<WeightSet> indexed_weights(const FileSystem& files, const Directory& directory,
-                                         const FoundFile& index_file, Findings& findings) {
-  auto text = read_index(files, index_file, findings);
+std::optional<WeightSet> indexed(const FileSystem& files, const Directory& directory,
+                                 std::string_view index_name, std::string_view only,
+                                 Findings& findings) {
+  const FoundFile* index_file = directory.find(index_name);
+  auto text = index_file ? read_index(files, *index_file, findings) : std::nullopt;
   if (!text) return std::nullopt;
   WeightSet weights;
+  weights.index_name = index_name;
   weights.index_text = std::move(*text);
   weights.index = parse_index(weights.index_text, index_name, findings);
   if (!weights.index) return std::nullopt;
@@ -82,8 +87,8 @@ std::optional<WeightSet> indexed_weights(const FileSystem& files, const Director
     }
   }
   weights.whole = absent.empty();
-  report_absent(*weights.index, absent, findings);
-  report_second_set(weights, directory, findings);
+  report_absent(weights, absent, findings);
+  report_second_set(weights, only, directory, findings);
   return weights;
 }
 
@@ -110,8 +115,9 @@ class Opening {
     }
   }
 
-  // The index against the files that could be read.
-  void compare(const WeightIndex& index, bool whole) {
+  // An index against those of its files that could be read.
+  void compare(const WeightSet& weights) {
+    const WeightIndex& index = *weights.index;
     Lists missing, unlisted;
     std::unordered_set<std::string_view> in_index;
     for (const auto& [tensor, file] : index.weight_map) {
@@ -124,19 +130,21 @@ class Opening {
     }
     for (std::uint32_t k = 0; k < checkpoint_.catalog.tensors.size(); ++k) {
       const std::string& name = checkpoint_.catalog.tensors[k].name;
+      if (!std::ranges::binary_search(index.files, file_name(k))) continue;
       if (!in_index.contains(name)) unlisted[file_name(k)].push_back(name);
     }
     report_lists(missing, "the index puts {} tensors there that it does not have: {}");
     report_lists(unlisted, "it has {} tensors that the index does not list: {}");
-    if (whole && unread_.empty()) compare_size(index);
+    if (weights.whole && unread_.empty()) compare_size(weights);
   }
 
-  std::optional<OpenCheckpoint> finish(std::string index_text) {
+  std::optional<OpenCheckpoint> finish(std::string index_text, std::string optimizer_index_text) {
     if (unread_.size() == entries_.size()) return std::nullopt;
     Catalog& catalog = checkpoint_.catalog;
     catalog.format = "hf";
     catalog.layout = Layout::replicated(Mesh{}, catalog.tensors.size());
     catalog.packaging.index_text = std::move(index_text);
+    catalog.packaging.optimizer_index_text = std::move(optimizer_index_text);
     checkpoint_.extents = ExtentMap(std::move(entries_), std::move(extents_));
     return std::move(checkpoint_);
   }
@@ -217,8 +225,14 @@ class Opening {
     }
   }
 
-  void compare_size(const WeightIndex& index) {
-    const std::int64_t bytes = payload_bytes(checkpoint_.catalog);
+  void compare_size(const WeightSet& weights) {
+    const WeightIndex& index = *weights.index;
+    std::int64_t bytes = 0;
+    for (std::uint32_t k = 0; k < checkpoint_.catalog.tensors.size(); ++k) {
+      if (std::ranges::binary_search(index.files, file_name(k))) {
+        bytes += num_bytes(checkpoint_.catalog.tensors[k]);
+      }
+    }
     if (!index.total_size || *index.total_size == bytes) return;
     Defect finding = defect("RM206", fmt::format("its total_size is {}, but the tensors have {} "
                                                  "bytes",
@@ -226,7 +240,7 @@ class Opening {
     finding.severity = Severity::warn;
     finding.found = fmt::format("{}", *index.total_size);
     finding.expected = fmt::format("{}", bytes);
-    report(findings_, index_name, std::move(finding));
+    report(findings_, weights.index_name, std::move(finding));
   }
 
   bool is_read(const std::string& file) const {
@@ -250,15 +264,20 @@ class Opening {
 
 }  // namespace
 
+bool is_optimizer_file(std::string_view name) noexcept {
+  return name == only_optimizer_file || name == optimizer_index_name ||
+         (name.starts_with("optimizer-") && name.ends_with(ending));
+}
+
 WeightSet choose_weights(const FileSystem& files, const Directory& directory,
                          std::string_view where, Findings& findings) {
   const FoundFile* index = directory.find(index_name);
-  if (index) {
-    if (auto weights = indexed_weights(files, directory, *index, findings)) return *weights;
-  }
+  if (auto weights = indexed(files, directory, index_name, only_file, findings)) return *weights;
   WeightSet weights;
   std::ranges::copy_if(directory.files, std::back_inserter(weights.files),
-                       [](const FoundFile& file) { return file.name.ends_with(".safetensors"); });
+                       [](const FoundFile& file) {
+                         return file.name.ends_with(ending) && !is_optimizer_file(file.name);
+                       });
   if (const FoundFile* only = directory.find(only_file)) {
     weights.files = {*only};
   } else if (weights.files.empty()) {
@@ -274,12 +293,32 @@ WeightSet choose_weights(const FileSystem& files, const Directory& directory,
   return weights;
 }
 
+std::optional<WeightSet> choose_optimizer(const FileSystem& files, const Directory& directory,
+                                          Findings& findings) {
+  auto optimizer = indexed(files, directory, optimizer_index_name, only_optimizer_file, findings);
+  const FoundFile* only = directory.find(only_optimizer_file);
+  if (optimizer || !only) return optimizer;
+  optimizer.emplace();
+  optimizer->files = {*only};
+  return optimizer;
+}
+
 std::optional<OpenCheckpoint> open_weights(const FileSystem& files, WeightSet weights,
-                                           Findings& findings) {
+                                           std::optional<WeightSet> optimizer, Findings& findings) {
+  std::vector<FoundFile> all = weights.files;
+  if (optimizer) all.insert(all.end(), optimizer->files.begin(), optimizer->files.end());
+  std::ranges::sort(all, {}, &FoundFile::name);
+  const auto twice =
+      std::unique(all.begin(), all.end(),
+                  [](const FoundFile& a, const FoundFile& b) { return a.name == b.name; });
+  all.erase(twice, all.end());
+
   Opening opening(files, findings);
-  for (const FoundFile& found : weights.files) opening.add(found);
-  if (weights.index) opening.compare(*weights.index, weights.whole);
-  return opening.finish(std::move(weights.index_text));
+  for (const FoundFile& found : all) opening.add(found);
+  if (weights.index) opening.compare(weights);
+  if (optimizer && optimizer->index) opening.compare(*optimizer);
+  return opening.finish(std::move(weights.index_text),
+                        optimizer ? std::move(optimizer->index_text) : std::string());
 }
 
 }  // namespace remesh::safetensors

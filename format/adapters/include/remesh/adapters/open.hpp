@@ -20,6 +20,7 @@ std::optional<std::string> detect_format(const FileSystem& files, const FileSyst
 /// Opens a checkpoint for reading, in the format `from` or, if empty, the detected one.
 ///
 /// What is wrong goes to `findings` (see Findings); with a collecting one the result may be null.
+/// An optimizer that does not fit its weights is wrong too (check_states).
 /// Throws Error(not_found, RM101) if there is nothing at `path` or nothing that is a checkpoint
 /// (the message says what was found there), Error(invalid_argument) for an unknown format name.
 std::unique_ptr<Reader> open_reader(const FileSystem& files, const FileSystem::Path& path,

@@ -76,6 +76,10 @@ std::vector<Box> subtract(const Box& whole, const Box& hole);
 /// Precondition: equal ndim.
 bool contains(const Box& outer, const Box& inner);
 
+/// The box of one element: that of the given number in `box`, in row-major order.
+/// Precondition: 0 <= number < box.num_elements().
+Box element_of(const Box& box, Index number);
+
 /// "[0, 4) x [2, 8)", or "scalar".
 std::string to_string(const Box& box);
 

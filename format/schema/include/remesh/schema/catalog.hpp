@@ -39,6 +39,7 @@ struct Packaging {
   std::vector<File> files;
   std::vector<std::uint32_t> file_of;  ///< for each tensor of the catalog: its file
   std::string index_text;              ///< the index file, verbatim; empty where there is none
+  std::string optimizer_index_text;    ///< the same of the optimizer's files
 
   bool empty() const noexcept { return files.empty(); }
   friend bool operator==(const Packaging&, const Packaging&) = default;

@@ -13,6 +13,9 @@ namespace remesh {
 struct TransferOptions {
   /// Re-read every file from the medium after it was synced, and prove that as well.
   bool read_back = false;
+  /// The target may have fewer tensors than the source, and some of them in another dtype
+  /// (can_cast). Without, either is an error: nobody loses a number that he did not name.
+  bool may_change = false;
 };
 
 /// What was proved about the bytes of the target.
@@ -23,9 +26,11 @@ enum class Proved {
 
 struct Outcome {
   std::int64_t tensors = 0;
-  std::int64_t read_bytes = 0;     ///< payload read from the source, each byte once
-  std::int64_t written_bytes = 0;  ///< payload written to the target, each byte of each copy once
-  std::int64_t recorded = 0;       ///< tensors whose digest the source had recorded, and matched
+  std::int64_t read_bytes = 0;      ///< payload read from the source, each byte once
+  std::int64_t written_bytes = 0;   ///< payload written to the target, each byte of each copy once
+  std::int64_t recorded = 0;        ///< tensors whose digest the source had recorded, and matched
+  std::int64_t cast_tensors = 0;    ///< tensors that have another dtype now
+  std::int64_t rounded_values = 0;  ///< their values that are not the same any more
   std::int64_t replicas_not_compared = 0;  ///< tensors of which the source stores several copies
   Proved proved = Proved::sent;
   bool directory_synced = true;
@@ -40,9 +45,13 @@ struct Outcome {
 /// that the source recorded, if any. Unless S = T (= M), and each element passed exactly once on
 /// both sides, nothing is published.
 ///
+/// Where a dtype changes, S is of the values as cast_by_the_book() has them: the cast is proved by
+/// recomputing it.
+///
 /// Throws Error(corrupt, RM207) if S != M, naming tensor and both digests; Error(corrupt, RM301) if
 /// the source was not covered; Error(internal) if S != T or the target was not covered;
-/// Error(out_of_memory) if the budget is too small for one panel for each worker; Error(stopped).
+/// Error(out_of_memory) if the budget is too small for one panel for each worker;
+/// Error(unsupported) if a value is beyond the new dtype; Error(stopped).
 Outcome transfer(Context& context, const Reader& source, Writer& target,
                  const TransferOptions& options);
 
