@@ -57,6 +57,7 @@ class Tree:
     def __init__(self, home):
         self.source = home / "source"
         self.build = home / "build"
+        self.output = ""  # of the last test
 
     def refresh(self):
         """Makes the copy what the checkout is; what has not changed keeps its time."""
@@ -91,6 +92,7 @@ class Tree:
             done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             return "failed"
+        self.output = (done.stdout + done.stderr).decode(errors="replace")
         return "passed" if done.returncode == 0 else "failed"
 
 
@@ -114,7 +116,7 @@ def main(build, *words):
     for test in sorted({change.test for change in wanted}):
         result = tree.test(test)
         if result != "passed":
-            sys.exit(f"{test}, with nothing broken: {result}")
+            sys.exit(f"{test}, with nothing broken: {result}\n{tree.output[-2000:]}")
     unseen = 0
     for change in wanted:
         begin = time.monotonic()

@@ -61,7 +61,7 @@ class MainJob(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.directory)
 
     def test_every_file_comes_back(self):
-        for fixture in ("llama-gqa", "llama-gqa-sharded"):
+        for fixture in ("llama-gqa", "llama-gqa-sharded", "llama-state", "llama-tied-state", "moe-state"):
             with self.subTest(fixture):
                 work = self.directory / fixture
                 work.mkdir()

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common_options.hpp"
 #include "exit_code.hpp"
@@ -17,8 +18,10 @@
 #include "remesh/core/digest.hpp"
 #include "remesh/execute/convert.hpp"
 #include "remesh/execute/reshard.hpp"
+#include "remesh/plan/summary.hpp"
 #include "remesh/schema/mesh_text.hpp"
 #include "target_mesh.hpp"
+#include "text.hpp"
 
 namespace remesh {
 namespace {
@@ -131,11 +134,26 @@ void check_outside(const FileSystem::Path& destination, const JobOptions& option
 // The same job gets the same id, so that it finds what an earlier run left behind.
 std::string job_id(const Job& job, const JobOptions& options) {
   const std::string text =
-      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", whole_path(options.source).string(),
+      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", whole_path(options.source).string(),
                   job.source->catalog().save_id, job.to, describe(job.mesh), options.copies,
-                  options.shard_size, options.rules);
+                  options.shard_size, options.rules, fmt::join(options.include, "\n"),
+                  fmt::join(options.exclude, "\n"), options.weights_only, options.dtype);
   const Digest digest = digest_of(std::as_bytes(std::span(text)));
   return fmt::format("{:016x}", digest.value);
+}
+
+Selection selection_of(const JobOptions& options) {
+  Selection selection{options.include, options.exclude, options.weights_only, std::nullopt};
+  if (options.dtype.empty()) return selection;
+  selection.dtype = parse_dtype(options.dtype);
+  if (selection.dtype) return selection;
+  std::vector<std::string> known;
+  for (const DType dtype : all_dtypes()) known.emplace_back(to_string(dtype));
+  const std::string meant = nearest(options.dtype, known);
+  throw Error(Errc::invalid_argument,
+              fmt::format("cannot use dtype '{}': one of f64, f32, f16 and bf16 is expected{}",
+                          options.dtype,
+                          meant.empty() ? "" : fmt::format("; did you mean `--dtype {}`?", meant)));
 }
 
 WriterOptions writer_options(const Job& job, const JobOptions& options) {
@@ -152,23 +170,43 @@ Outcome execute(const Job& job, Writer& target, const JobOptions& options, Sessi
   Context context = machine.context();
   TransferOptions how;
   how.read_back = options.read_back;
+  how.may_change = !job.selection.is_all();
   return job.kind == JobKind::reshard ? reshard(context, *job.source, target, how)
                                       : convert(context, *job.source, target, how);
+}
+
+// A plan that the run did not keep is a bug, whatever was proved.
+void check_plan(const PlanSummary& plan, const Outcome& outcome) {
+  const auto check = [](const char* what, std::int64_t planned, std::int64_t counted) {
+    if (planned == counted) return;
+    throw Error(
+        Errc::internal,
+        fmt::format("the checkpoint is proved and published, but the plan was to have {} bytes "
+                    "{}, and the run counted {}; this is a bug in remesh",
+                    planned, what, counted));
+  };
+  check("read", plan.read_bytes, outcome.read_bytes);
+  check("written", plan.write_bytes, outcome.written_bytes);
+  check("kept", plan.kept_bytes, outcome.kept_bytes);
+  check("moved", plan.moved_bytes, outcome.moved_bytes);
 }
 
 int do_job(const Job& job, const JobOptions& options, Session& session) {
   const FileSystem::Path destination = destination_path(options);
   check_outside(destination, options);
   const MemoryBudget enough(parse_bytes(options.work.memory));  // before anything is created
-  Catalog wanted = wanted_catalog(job);
-  begin_job_report(job, session.out);
+  Wanted wanted = wanted_of(job);
+  begin_job_report(job, wanted, session.out);
+  const PlanSummary plan = summarize(job.source->catalog(), wanted.catalog, options.copies);
 
   const SideSource side = [&job](const SideFile& file) { return job.source->side(file); };
-  const auto writer = create_writer(session.files, destination, std::move(wanted), side,
+  const auto writer = create_writer(session.files, destination, std::move(wanted.catalog), side,
                                     writer_options(job, options));
   const Outcome outcome = execute(job, *writer, options, session);
-  end_job_report({job, options.source, destination.string(), outcome, session.seconds()},
-                 session.out);
+  check_plan(plan, outcome);
+  end_job_report(
+      {job, wanted.left, options.source, destination.string(), outcome, session.seconds()},
+      session.out);
   return exit_code::done;
 }
 
@@ -194,14 +232,19 @@ Job open_job(JobKind kind, const JobOptions& options, FileSystem& files) {
   job.mesh = target_mesh(options.mesh, job.to, source_mesh, files);
   check_one_rank(job);
   job.config = config_of(*job.source);
+  job.selection = selection_of(options);
   choose_map(job, options, files);
   return job;
 }
 
-Catalog wanted_catalog(const Job& job) {
+Wanted wanted_of(const Job& job) {
   const Catalog& source = job.source->catalog();
-  return job.kind == JobKind::reshard ? resharded(source, job.mesh, job.map(), job.config)
-                                      : converted(source, job.to, job.mesh, job.map(), job.config);
+  Wanted wanted;
+  wanted.catalog = job.kind == JobKind::reshard
+                       ? resharded(source, job.mesh, job.map(), job.config)
+                       : converted(source, job.to, job.mesh, job.map(), job.config);
+  wanted.left = apply(job.selection, wanted.catalog);
+  return wanted;
 }
 
 int run_job(JobKind kind, const JobOptions& options, Session& session) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "job_options.hpp"
+#include "remesh/execute/selection.hpp"
 #include "remesh/execute/transfer.hpp"
 #include "remesh/models/model_map.hpp"
 #include "remesh/schema/catalog.hpp"
@@ -34,6 +35,7 @@ struct Job {
   const ModelMap* shipped = nullptr;  ///< the one that ships for this model, where one is wanted
   std::string to;                     ///< the target's format
   Mesh mesh;                          ///< the target's
+  Selection selection;                ///< what of the source is wanted, and as what
 
   /// The map to place tensors with; null: keep the placements.
   const ModelMap* map() const noexcept { return rules ? &*rules : shipped; }
@@ -44,9 +46,15 @@ struct Job {
 /// ModelMap::parse and parse_mesh do.
 Job open_job(JobKind kind, const JobOptions& options, FileSystem& files);
 
-/// What is going to be written, on the wanted mesh. Throws as resharded() and converted() do:
-/// Error(invalid_argument) where the mesh is impossible for the model.
-Catalog wanted_catalog(const Job& job);
+/// What is going to be written, on the wanted mesh, and what is left out.
+struct Wanted {
+  Catalog catalog;
+  Left left;
+};
+
+/// Throws as resharded(), converted() and apply() do: Error(invalid_argument) where the mesh is
+/// impossible for the model.
+Wanted wanted_of(const Job& job);
 
 /// "tp=2,... (4 ranks, ...)  ->  tp=4,... (4 ranks, ...)": the first line of a command with two
 /// meshes.

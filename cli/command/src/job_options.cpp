@@ -19,6 +19,20 @@ void add_source_options(CLI::App& verb, JobOptions& options) {
   verb.add_option("--copies", options.copies, "how many holders of a piece store it [1]")
       ->check(CLI::Range(std::int64_t{1}, std::numeric_limits<std::int64_t>::max()))
       ->type_name("N");
+  verb.add_option("--include", options.include,
+                  "only tensors whose names match: '*.layers.0.*'; may be repeated")
+      ->type_name("GLOB")
+      ->expected(1)
+      ->take_all();
+  verb.add_option("--exclude", options.exclude, "not those; may be repeated")
+      ->type_name("GLOB")
+      ->expected(1)
+      ->take_all();
+  verb.add_flag("--weights-only", options.weights_only,
+                "leave out optimizer states and the files of the training");
+  verb.add_option("--dtype", options.dtype,
+                  "cast parameters that are floats: f64, f32, f16 or bf16; states stay")
+      ->type_name("T");
   add_work_options(verb, options.work);
   add_talk_options(verb, options.talk);
 }

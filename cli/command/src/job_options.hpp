@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "machine.hpp"
 #include "output.hpp"
@@ -24,6 +25,10 @@ struct JobOptions {
   std::string rules;
   std::int64_t copies = 1;
   std::string shard_size;
+  std::vector<std::string> include;
+  std::vector<std::string> exclude;
+  bool weights_only = false;
+  std::string dtype;
   bool read_back = false;
   bool discard = false;
   bool dry_run = false;
@@ -31,7 +36,8 @@ struct JobOptions {
   WorkOptions work;
 };
 
-/// SRC, --from, --from-mesh, --rules, --copies and what all commands have.
+/// SRC, --from, --from-mesh, --rules, --copies, --include, --exclude, --weights-only, --dtype and
+/// what all commands have.
 void add_source_options(CLI::App& verb, JobOptions& options);
 
 /// DST, --read-back, --discard, --dry-run.

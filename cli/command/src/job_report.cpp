@@ -5,6 +5,7 @@
 #include "finding_text.hpp"
 #include "json_parts.hpp"
 #include "remesh/core/budget.hpp"
+#include "selection_report.hpp"
 #include "text.hpp"
 
 namespace remesh {
@@ -24,6 +25,12 @@ std::string done_line(const JobResult& result, const Output& out) {
                      proved_text(outcome.proved));
 }
 
+std::string planned_line(const Outcome& outcome) {
+  return fmt::format("as planned: {} read, {} written, {} kept, {} moved",
+                     format_bytes(outcome.read_bytes), format_bytes(outcome.written_bytes),
+                     format_bytes(outcome.kept_bytes), format_bytes(outcome.moved_bytes));
+}
+
 Json result_json(const JobResult& result) {
   const Outcome& outcome = result.outcome;
   const Catalog& source = result.job.source->catalog();
@@ -39,6 +46,11 @@ Json result_json(const JobResult& result) {
   document["proved"] = outcome.proved == Proved::read_back ? "read_back" : "sent";
   document["digest_kind"] = "crc64xz";
   document["recorded_digests_matched"] = outcome.recorded;
+  document["kept_bytes"] = outcome.kept_bytes;
+  document["rank_moved_bytes"] = outcome.moved_bytes;
+  document["as_planned"] = true;
+  document["rounded_values"] = outcome.rounded_values;
+  add_selection(result.job, result.left, document);
   document["replicas_not_compared"] = outcome.replicas_not_compared;
   document["directory_synced"] = outcome.directory_synced;
   document["findings"] = json_of(result.job.findings);
@@ -61,17 +73,24 @@ void print_caveats(const Outcome& outcome, Output& out) {
 
 }  // namespace
 
-void begin_job_report(const Job& job, Output& out) {
+void begin_job_report(const Job& job, const Wanted& wanted, Output& out) {
   out.detail(both_meshes(job.source->catalog().layout.mesh(), job.mesh));
   print_findings(job.findings, out);
+  print_selection(job, wanted, out);
 }
 
 void end_job_report(const JobResult& result, Output& out) {
   print_caveats(result.outcome, out);
+  if (result.outcome.cast_tensors > 0) {
+    out.detail(fmt::format("rounded: {} of {} cast",
+                           counted(result.outcome.rounded_values, "value"),
+                           counted(result.outcome.cast_tensors, "tensor")));
+  }
   if (result.outcome.recorded > 0) {
     out.detail(fmt::format("recorded digests matched: {} of {}", result.outcome.recorded,
                            counted(result.outcome.tensors, "tensor")));
   }
+  out.detail(planned_line(result.outcome));
   out.detail(done_line(result, out));
   out.line(result.destination);
   out.document(result_json(result));

@@ -10,14 +10,15 @@ namespace remesh {
 /// A job that was done, as it is told.
 struct JobResult {
   const Job& job;
+  const Left& left;
   std::string source;  ///< the paths as they were given
   std::string destination;
   const Outcome& outcome;
   double seconds = 0;
 };
 
-/// Both meshes, and what opening found.
-void begin_job_report(const Job& job, Output& out);
+/// Both meshes, what opening found, what is left out, and what becomes of the side files.
+void begin_job_report(const Job& job, const Wanted& wanted, Output& out);
 
 /// What was done and proved; the last line is the path that was written.
 void end_job_report(const JobResult& result, Output& out);

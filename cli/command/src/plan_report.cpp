@@ -10,6 +10,7 @@
 #include "json_parts.hpp"
 #include "remesh/core/budget.hpp"
 #include "remesh/plan/summary.hpp"
+#include "selection_report.hpp"
 #include "text.hpp"
 
 namespace remesh {
@@ -17,6 +18,7 @@ namespace {
 
 /// What the plan came to: a summary, or the reason why there is none.
 struct Answer {
+  Wanted wanted;
   std::optional<PlanSummary> summary;
   std::string reason;
 };
@@ -24,7 +26,8 @@ struct Answer {
 Answer answer_of(const Job& job, const JobOptions& options) {
   Answer answer;
   try {
-    answer.summary = summarize(job.source->catalog(), wanted_catalog(job), options.copies);
+    answer.wanted = wanted_of(job);
+    answer.summary = summarize(job.source->catalog(), answer.wanted.catalog, options.copies);
   } catch (const Error& error) {
     // What is wrong with the mesh is the answer; all else means that there is none.
     if (error.code() != Errc::invalid_argument) throw;
@@ -97,6 +100,7 @@ Json plan_json(const Job& job, const JobOptions& options, const Answer& answer,
   document["possible"] = answer.summary.has_value();
   document["reason"] = text_or_null(answer.reason);
   document["costs"] = answer.summary ? costs_json(*answer.summary, memory_bytes) : Json(nullptr);
+  add_selection(job, answer.wanted.left, document);
   document["findings"] = json_of(job.findings);
   return document;
 }
@@ -119,6 +123,7 @@ int plan_job(const Job& job, const JobOptions& options, Session& session) {
   out.line(both_meshes(job.source->catalog().layout.mesh(), job.mesh));
   print_findings(job.findings, out);
   if (answer.summary) {
+    print_selection(job, answer.wanted, out);
     print_plan(*answer.summary, budget.limit_bytes(), out);
     print_replicas(job, *answer.summary, out);
   } else {

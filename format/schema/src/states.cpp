@@ -62,6 +62,8 @@ void report(Findings& findings, const char* id, Severity severity, const std::st
 
 void check_shapes(std::span<const TensorDesc> tensors, const std::vector<std::int64_t>& parameters,
                   Findings& findings) {
+  std::vector<std::string> unfit;
+  std::string first;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (parameters[i] < 0) continue;
     const TensorDesc& parameter = tensors[static_cast<std::size_t>(parameters[i])];
@@ -70,11 +72,15 @@ void check_shapes(std::span<const TensorDesc> tensors, const std::vector<std::in
         std::ranges::find(elementwise, state) == elementwise.end()) {
       continue;
     }
-    report(
-        findings, "RM303", Severity::error, tensors[i].name,
-        fmt::format("cannot use {}: its parameter is {}; is the optimizer that of another model?",
-                    to_string(tensors[i]), to_string(parameter)));
+    if (unfit.empty()) first = tensors[i].name;
+    unfit.push_back(
+        fmt::format("{} of a parameter {}", to_string(tensors[i]), to_string(parameter.extent)));
   }
+  if (unfit.empty()) return;
+  report(findings, "RM303", Severity::error, first,
+         fmt::format("cannot use the optimizer: {} of its tensors have another shape than their "
+                     "parameter: {}; it is that of another model",
+                     unfit.size(), listed(unfit)));
 }
 
 class Completeness {

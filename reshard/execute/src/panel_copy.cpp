@@ -20,15 +20,44 @@ struct Chunk {
   std::span<std::byte> bytes;
 };
 
-// The distinct stored boxes of a tensor, cut to the panel. Copies of a box count once.
-std::vector<Box> boxes_in(const ExtentMap& map, std::size_t tensor, const Box& panel) {
+// The distinct stored boxes of a tensor, cut to the panel, and their numbers among all of them in
+// the order of boxes. Copies of a box count once.
+struct CutBoxes {
   std::vector<Box> boxes;
-  for (const std::uint32_t number : map.of(tensor)) {
-    const Extent& extent = map.extents()[number];
+  std::vector<std::size_t> numbers;
+};
+
+CutBoxes boxes_in(const ExtentMap& map, std::size_t tensor, const Box& panel) {
+  CutBoxes cut;
+  std::size_t number = 0;
+  for (const std::uint32_t at : map.of(tensor)) {
+    const Extent& extent = map.extents()[at];
     if (extent.copy != 0) continue;
-    if (const auto part = intersect(extent.box, panel)) boxes.push_back(*part);
+    if (const auto part = intersect(extent.box, panel)) {
+      cut.boxes.push_back(*part);
+      cut.numbers.push_back(number);
+    }
+    ++number;
   }
-  return boxes;
+  return cut;
+}
+
+void look_up(const Catalog& source, const Catalog& target, const Panel& panel, Holders& holders) {
+  if (holders.target_tensor == panel.target_tensor) return;
+  holders.target_tensor = panel.target_tensor;
+  holders.source = source.layout.boxes(panel.source_tensor, source.tensors[panel.source_tensor]);
+  holders.target = target.layout.boxes(panel.target_tensor, target.tensors[panel.target_tensor]);
+}
+
+// How many of the ranks that want a piece have held the other one before.
+std::int64_t count_common(const std::vector<Rank>& before, const std::vector<Rank>& after) {
+  std::int64_t count = 0;
+  auto at = before.begin();
+  for (const Rank rank : after) {
+    at = std::lower_bound(at, before.end(), rank);
+    if (at != before.end() && *at == rank) ++count;
+  }
+  return count;
 }
 
 // Deals consecutive parts of a buffer to boxes.
@@ -48,11 +77,36 @@ class Dealer {
   std::span<std::byte> rest_;
 };
 
-[[noreturn]] void fail_beyond(const TensorDesc& desc, const Box& element, DType dtype) {
+double value_of(DType dtype, std::span<const std::byte> bytes) {
+  double value = 0;
+  const auto into = std::as_writable_bytes(std::span(&value, 1));
+  if (dtype == DType::f64) {
+    std::ranges::copy(bytes, into.begin());
+  } else {
+    cast(dtype, bytes, DType::f64, into);
+  }
+  return value;
+}
+
+// The largest value of a dtype to which one can cast: all ones but the exponent's last bit.
+double largest(DType dtype) {
+  const std::uint64_t bits = dtype == DType::f16    ? 0x7bffU
+                             : dtype == DType::bf16 ? 0x7f7fU
+                                                    : 0x7f7fffffU;
+  const auto all = std::as_bytes(std::span(&bits, 1));
+  return value_of(dtype, all.first(static_cast<std::size_t>(remesh::bits(dtype) / 8)));
+}
+
+[[noreturn]] void fail_beyond(const TensorDesc& desc, const Chunk& chunk, Index number,
+                              DType dtype) {
+  const auto width = static_cast<std::size_t>(bits(desc.dtype) / 8);
+  const double value =
+      value_of(desc.dtype, chunk.bytes.subspan(static_cast<std::size_t>(number) * width, width));
   throw Error(Errc::unsupported,
-              fmt::format("cannot cast {} to {}: the value at {} is beyond its largest; leave this "
-                          "tensor as it is (`--exclude`), or choose a wider dtype",
-                          to_string(desc), to_string(dtype), to_string(element)));
+              fmt::format("cannot cast {} to {}: the value at {} is {}, but the largest is {}; "
+                          "choose a wider dtype",
+                          to_string(desc), to_string(dtype),
+                          to_string(element_of(chunk.box, number)), value, largest(dtype)));
 }
 
 // Each chunk in another dtype, in the same order.
@@ -61,7 +115,7 @@ void cast_chunks(const TensorDesc& desc, DType dtype, Buffer& buffer, std::vecto
   for (Chunk& chunk : chunks) {
     const Chunk converted = dealer.deal(chunk.box);
     const CastResult result = cast(desc.dtype, chunk.bytes, dtype, converted.bytes);
-    if (result.overflow) fail_beyond(desc, element_of(chunk.box, *result.overflow), dtype);
+    if (result.overflow) fail_beyond(desc, chunk, *result.overflow, dtype);
     chunk = converted;
   }
 }
@@ -103,26 +157,34 @@ std::vector<Panel> all_panels(const Catalog& source, const Catalog& target,
   return all;
 }
 
-std::int64_t copy_panel(const Reader& source, Writer& target, const Panel& panel,
-                        PanelBuffers& buffers, const Tap& on_read, const Tap& on_write) {
+PanelBytes copy_panel(const Reader& source, Writer& target, const Panel& panel,
+                      PanelBuffers& buffers, const Tap& on_read, const Tap& on_write) {
   const TensorDesc& stored = source.catalog().tensors[panel.source_tensor];
   const TensorDesc& desc = target.catalog().tensors[panel.target_tensor];
-  const std::vector<Box> from = boxes_in(source.extents(), panel.source_tensor, panel.box);
-  const std::vector<Box> to = boxes_in(target.extents(), panel.target_tensor, panel.box);
+  const auto [from, from_numbers] = boxes_in(source.extents(), panel.source_tensor, panel.box);
+  const auto [to, to_numbers] = boxes_in(target.extents(), panel.target_tensor, panel.box);
+  look_up(source.catalog(), target.catalog(), panel, buffers.holders);
+  PanelBytes bytes;
 
-  std::int64_t read_bytes = 0;
   std::vector<Chunk> chunks;
   Dealer source_dealer(stored.dtype, buffers.source);
   for (const Box& box : from) {
     const Chunk& chunk = chunks.emplace_back(source_dealer.deal(box));
     source.read(panel.source_tensor, box, chunk.bytes, on_read);
-    read_bytes += std::ssize(chunk.bytes);
+    bytes.read += std::ssize(chunk.bytes);
   }
-
   if (stored.dtype != desc.dtype) cast_chunks(stored, desc.dtype, buffers.cast, chunks);
 
   Dealer target_dealer(desc.dtype, buffers.target);
   const std::vector<Overlap> shared = overlaps(from, to);
+  for (const Overlap& part : shared) {
+    const auto& before = buffers.holders.source.at(from_numbers[part.source]).holders;
+    const auto& after = buffers.holders.target.at(to_numbers[part.target]).holders;
+    const std::int64_t common = count_common(before, after);
+    const std::int64_t part_bytes = num_bytes(desc.dtype, part.box);
+    bytes.kept += common * part_bytes;
+    bytes.moved += (std::ssize(after) - common) * part_bytes;
+  }
   auto part = shared.begin();
   for (std::uint32_t number = 0; number < to.size(); ++number) {
     if (part != shared.end() && part->target == number && from[part->source] == to[number]) {
@@ -136,7 +198,7 @@ std::int64_t copy_panel(const Reader& source, Writer& target, const Panel& panel
     }
     target.write(panel.target_tensor, to[number], packed.bytes, on_write);
   }
-  return read_bytes;
+  return bytes;
 }
 
 }  // namespace remesh::detail

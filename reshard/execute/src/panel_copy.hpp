@@ -22,18 +22,34 @@ struct Panel {
 std::vector<Panel> all_panels(const Catalog& source, const Catalog& target,
                               const std::vector<std::size_t>& source_of, std::int64_t max_bytes);
 
+/// Who holds the distinct pieces of a tensor, before and after; in the order of their boxes.
+struct Holders {
+  std::size_t target_tensor = ~std::size_t{0};
+  std::vector<HeldBox> source;
+  std::vector<HeldBox> target;
+};
+
 /// A worker's memory: one panel as it was read, one as it is written, and, where dtypes change, one
-/// between.
+/// between; and the holders of the tensor that it had last.
 struct PanelBuffers {
   Buffer source;
   Buffer target;
   Buffer cast;
+  Holders holders = {};
+};
+
+/// Bytes of one panel. What ranks keep and what moves between them counts every replica, as
+/// PlanSummary does.
+struct PanelBytes {
+  std::int64_t read = 0;
+  std::int64_t kept = 0;
+  std::int64_t moved = 0;
 };
 
 /// Reads a panel, turns it into the target's dtype, rearranges it, writes it: each stored source
-/// piece and each stored target piece is touched in one run. Returns the payload bytes that were
-/// read. Throws Error(unsupported), naming the first element, if a value is beyond the new dtype.
-std::int64_t copy_panel(const Reader& source, Writer& target, const Panel& panel,
-                        PanelBuffers& buffers, const Tap& on_read, const Tap& on_write);
+/// piece and each stored target piece is touched in one run. Throws Error(unsupported), naming the
+/// first element, if a value is beyond the new dtype.
+PanelBytes copy_panel(const Reader& source, Writer& target, const Panel& panel,
+                      PanelBuffers& buffers, const Tap& on_read, const Tap& on_write);
 
 }  // namespace remesh::detail

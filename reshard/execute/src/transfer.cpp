@@ -1,7 +1,7 @@
 #include "remesh/execute/transfer.hpp"
 
 #include <algorithm>
-#include <atomic>
+#include <mutex>
 #include <optional>
 #include <unordered_map>
 
@@ -96,9 +96,9 @@ std::int64_t buffer_bytes(const Catalog& source, const Catalog& target,
   return most;
 }
 
-// Moves all panels; returns the payload bytes that were read.
-std::int64_t move_panels(Context& context, const Reader& source, Writer& target,
-                         const std::vector<Panel>& panels, Passing& passing) {
+// Moves all panels; returns the bytes of all of them.
+detail::PanelBytes move_panels(Context& context, const Reader& source, Writer& target,
+                               const std::vector<Panel>& panels, Passing& passing) {
   const Tap on_read = [&passing](std::uint32_t file, std::int64_t offset,
                                  std::span<const std::byte> bytes) {
     passing.sent.add(file, offset, bytes);
@@ -113,7 +113,8 @@ std::int64_t move_panels(Context& context, const Reader& source, Writer& target,
   const auto held =
       context.budget.reserve(passing.buffers() * size * context.pool.size(), "panels");
   std::vector<std::optional<PanelBuffers>> buffers(static_cast<std::size_t>(context.pool.size()));
-  std::atomic<std::int64_t> read_bytes{0};
+  std::mutex mutex;
+  detail::PanelBytes all;
 
   std::int64_t wanted_bytes = 0;
   for (const Panel& panel : panels) {
@@ -124,13 +125,16 @@ std::int64_t move_panels(Context& context, const Reader& source, Writer& target,
     context.stop.check();
     std::optional<PanelBuffers>& mine = buffers[static_cast<std::size_t>(worker)];
     if (!mine) mine.emplace(PanelBuffers{Buffer(size), Buffer(size), Buffer(cast_size)});
-    const std::int64_t bytes =
+    const detail::PanelBytes bytes =
         detail::copy_panel(source, target, panels[index], *mine, on_read, on_write);
-    read_bytes += bytes;
-    context.progress.advance(bytes);
+    context.progress.advance(bytes.read);
+    const std::lock_guard lock(mutex);
+    all.read += bytes.read;
+    all.kept += bytes.kept;
+    all.moved += bytes.moved;
   });
   context.progress.end();
-  return read_bytes;
+  return all;
 }
 
 // Opens what was sealed, and insists that it says of itself what was proved.
@@ -180,7 +184,10 @@ Outcome transfer(Context& context, const Reader& source, Writer& target,
 
   Outcome outcome;
   outcome.tensors = std::ssize(target.catalog().tensors);
-  outcome.read_bytes = move_panels(context, source, target, panels, passing);
+  const detail::PanelBytes bytes = move_panels(context, source, target, panels, passing);
+  outcome.read_bytes = bytes.read;
+  outcome.kept_bytes = bytes.kept;
+  outcome.moved_bytes = bytes.moved;
   outcome.written_bytes = passing.arrived.bytes();
   outcome.cast_tensors = passing.cast.tensors();
   outcome.rounded_values = passing.cast.rounded();

@@ -9,6 +9,7 @@
 
 #include "remesh/core/error.hpp"
 #include "remesh/plan/plan.hpp"
+#include "remesh/schema/cast.hpp"
 
 namespace remesh {
 namespace {
@@ -47,10 +48,17 @@ Share share_of(const TensorDesc& desc, const std::vector<HeldBox>& held,
   return share;
 }
 
-void add(PlanSummary& summary, const TensorDesc& desc, const Share& share) {
+// Whether what the source stores can become what the target wants.
+bool serves(const TensorDesc& stored, const TensorDesc& wanted) {
+  return stored.extent == wanted.extent &&
+         (stored.dtype == wanted.dtype || can_cast(stored.dtype, wanted.dtype));
+}
+
+void add(PlanSummary& summary, const TensorDesc& stored, const TensorDesc& desc,
+         const Share& share) {
   ++summary.num_tensors;
   summary.payload_bytes += num_bytes(desc);
-  summary.read_bytes += num_bytes(desc);
+  summary.read_bytes += num_bytes(stored);
   summary.write_bytes += share.write;
   summary.wanted_bytes += share.wanted;
   summary.kept_bytes += share.kept;
@@ -81,7 +89,7 @@ PlanSummary summarize(const Catalog& source, const Catalog& target, std::int64_t
   for (std::size_t to = 0; to < target.tensors.size(); ++to) {
     const TensorDesc& desc = target.tensors[to];
     const auto found = numbers.find(desc.name);
-    if (found == numbers.end() || source.tensors[found->second] != desc) {
+    if (found == numbers.end() || !serves(source.tensors[found->second], desc)) {
       throw Error(Errc::invalid_argument,
                   fmt::format("cannot plan {}: the source has no such tensor", to_string(desc)));
     }
@@ -99,7 +107,7 @@ PlanSummary summarize(const Catalog& source, const Catalog& target, std::int64_t
                                          target.layout.boxes(to, desc), copies))
                   .first;
     }
-    add(summary, desc, share->second);
+    add(summary, source.tensors[from], desc, share->second);
   }
   // Last: an illegal split was refused above, with the tensor's name.
   summary.uneven = uneven_splits(target.layout, target.tensors);

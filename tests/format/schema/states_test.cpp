@@ -97,9 +97,9 @@ TEST_F(CheckStates, AStateOfAnotherShapeIsAnErrorIfItIsElementwise) {
   tensors_[2].extent = Box{{0, 4}};
   EXPECT_THAT(
       findings_of(tensors_),
-      ElementsAre("RM303 error a@exp_avg: cannot use 'a@exp_avg' (f32, [0, 2) x [0, 4)): its "
-                  "parameter is 'a' (bf16, [0, 4) x [0, 2)); is the optimizer that of another "
-                  "model?"));
+      ElementsAre("RM303 error a@exp_avg: cannot use the optimizer: 1 of its tensors have another "
+                  "shape than their parameter: 'a@exp_avg' (f32, [0, 2) x [0, 4)) of a parameter "
+                  "[0, 4) x [0, 2); it is that of another model"));
 }
 
 }  // namespace

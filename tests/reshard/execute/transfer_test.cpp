@@ -16,6 +16,7 @@
 #include "faulty_writer.hpp"
 #include "numbered_tensor.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/schema/cast.hpp"
 #include "remesh/store/memory_store.hpp"
 
 namespace remesh {
@@ -304,6 +305,53 @@ TEST(Transfer, ReadingBackCatchesAMediumThatLies) {
   }
   EXPECT_TRUE(progress.sealed && progress.caches_forgotten);
   EXPECT_FALSE(progress.published);
+}
+
+// Rows of f32 to columns of bf16: every value as the book has it, wherever it lies.
+TEST(Transfer, CastsAndProvesTheCastByRecomputingIt) {
+  Machine machine;
+  Matrix source(rows);
+  Catalog half = Matrix(columns).catalog();
+  half.tensors[0].dtype = DType::bf16;
+  MemoryStore target(half);
+  Context context{machine.pool, machine.budget, machine.progress, machine.log, machine.stop};
+  const auto reader = source.reader();
+  const auto writer = target.writer();
+  const Outcome outcome = transfer(context, *reader, *writer, {.may_change = true});
+  EXPECT_EQ(outcome.cast_tensors, 1);
+  EXPECT_EQ(outcome.read_bytes, 8 * 6 * 4);
+  EXPECT_EQ(outcome.written_bytes, 8 * 6 * 2);
+
+  const TensorDesc& wide = source.catalog().tensors[0];
+  const std::vector<std::byte> values = test::numbered(wide);
+  std::vector<std::byte> expected(values.size() / 2);
+  const CastResult cast = cast_by_the_book(DType::f32, values, DType::bf16, expected);
+  EXPECT_EQ(outcome.rounded_values, cast.rounded);
+  std::vector<std::byte> found(expected.size());
+  target.reader()->read(0, wide.extent, found, {});
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(target.catalog().digests[0], digest_of(expected));
+}
+
+TEST(Transfer, CatchesAWriterThatIsOffByOneRowAfterACastToo) {
+  Matrix source(rows);
+  Catalog half = Matrix(columns).catalog();
+  half.tensors[0].dtype = DType::bf16;
+  MemoryStore target(half);
+  test::FaultyWriter faulty(target.writer(), test::Fault::off_by_one_row);
+  Machine machine;
+  Context context{machine.pool, machine.budget, machine.progress, machine.log, machine.stop};
+  EXPECT_THROW(transfer(context, *source.reader(), faulty, {.may_change = true}), Error);
+  EXPECT_TRUE(faulty.struck());
+}
+
+TEST(Transfer, NeitherDropsNorCastsUnlessToldTo) {
+  Matrix source(rows);
+  Catalog half = Matrix(columns).catalog();
+  half.tensors[0].dtype = DType::bf16;
+  MemoryStore target(half);
+  const auto writer = target.writer();
+  expect_refused(*source.reader(), *writer, Errc::invalid_argument, "cannot write");
 }
 
 TEST(Transfer, RefusesATargetWithOtherTensors) {

@@ -28,8 +28,9 @@ struct PlanSummary {
   std::vector<std::int64_t> rank_bytes;  ///< what each target rank holds
 };
 
-/// Counts what turning `source` into `target` costs. Both catalogs have the same tensors, in any
-/// order. Every tensor is planned; equal placements and extents are planned once.
+/// Counts what turning `source` into `target` costs. The target has the source's tensors, or some
+/// of them, in any order, and where dtypes differ they can be cast; bytes are the target's, but
+/// those that are read. Every tensor is planned; equal placements and extents are planned once.
 /// Throws as plan_tensor does, and Error(invalid_argument) if the tensors differ.
 PlanSummary summarize(const Catalog& source, const Catalog& target, std::int64_t copies);
 

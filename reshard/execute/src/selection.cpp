@@ -1,0 +1,134 @@
+#include "remesh/execute/selection.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fnmatch.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "remesh/core/error.hpp"
+#include "remesh/schema/cast.hpp"
+#include "remesh/schema/states.hpp"
+
+namespace remesh {
+namespace {
+
+constexpr std::array<std::string_view, 4> training_files{"trainer_state.json", "training_args.bin",
+                                                         "scheduler.pt", "scaler.pt"};
+
+// Patterns, and which of them matched anything so far.
+class Globs {
+ public:
+  explicit Globs(const std::vector<std::string>& patterns)
+      : patterns_(patterns), used_(patterns.size(), false) {}
+
+  bool empty() const noexcept { return patterns_.empty(); }
+
+  // Every pattern is tried, so that none is called unused because another one came first.
+  bool match(const std::string& name, const std::string* parameter) {
+    bool any = false;
+    for (std::size_t i = 0; i < patterns_.size(); ++i) {
+      const char* const pattern = patterns_[i].c_str();
+      const bool matches = fnmatch(pattern, name.c_str(), 0) == 0 ||
+                           (parameter && fnmatch(pattern, parameter->c_str(), 0) == 0);
+      used_[i] = used_[i] || matches;
+      any = any || matches;
+    }
+    return any;
+  }
+
+  void add_unused(std::vector<std::string>& unused) const {
+    for (std::size_t i = 0; i < patterns_.size(); ++i) {
+      if (!used_[i]) unused.push_back(patterns_[i]);
+    }
+  }
+
+ private:
+  const std::vector<std::string>& patterns_;
+  std::vector<bool> used_;
+};
+
+// The numbers of the tensors that stay.
+std::vector<std::size_t> kept_tensors(const Selection& selection, const Catalog& catalog,
+                                      const std::vector<std::int64_t>& parameters, Left& left) {
+  Globs include(selection.include);
+  Globs exclude(selection.exclude);
+  std::vector<std::size_t> kept;
+  for (std::size_t i = 0; i < catalog.tensors.size(); ++i) {
+    const TensorDesc& tensor = catalog.tensors[i];
+    const bool is_state = parameters[i] >= 0;
+    const std::string* parameter =
+        is_state ? &catalog.tensors[static_cast<std::size_t>(parameters[i])].name : nullptr;
+    const bool included = include.match(tensor.name, parameter) || include.empty();
+    const bool excluded = exclude.match(tensor.name, parameter);
+    if (included && !excluded && !(selection.weights_only && is_state)) {
+      kept.push_back(i);
+    } else {
+      left.tensors.push_back(tensor.name);
+      left.bytes += num_bytes(tensor);
+    }
+  }
+  include.add_unused(left.unused);
+  exclude.add_unused(left.unused);
+  return kept;
+}
+
+void keep(const std::vector<std::size_t>& kept, Catalog& catalog) {
+  const Catalog whole = catalog;
+  catalog.tensors.clear();
+  catalog.digests.clear();
+  catalog.packaging.file_of.clear();
+  std::vector<Placed> placed;
+  for (const std::size_t i : kept) {
+    catalog.tensors.push_back(whole.tensors[i]);
+    if (!whole.packaging.empty()) {
+      catalog.packaging.file_of.push_back(whole.packaging.file_of[i]);
+    }
+    if (!whole.layout.placed().empty()) placed.push_back(whole.layout.placed()[i]);
+  }
+  const auto placements = whole.layout.placements();
+  catalog.layout = Layout(whole.layout.mesh(), {placements.begin(), placements.end()},
+                          std::move(placed), whole.layout.stages());
+}
+
+}  // namespace
+
+Left apply(const Selection& selection, Catalog& catalog) {
+  Left left;
+  if (selection.is_all()) return left;
+  if (selection.dtype && !can_cast(DType::f32, *selection.dtype)) {
+    throw Error(Errc::unsupported,
+                fmt::format("cannot cast to {}: values can become f64, f32, f16 or bf16",
+                            to_string(*selection.dtype)));
+  }
+  const std::vector<std::int64_t> parameters = parameters_of(catalog.tensors);
+  const std::vector<std::size_t> kept = kept_tensors(selection, catalog, parameters, left);
+  if (kept.empty()) {
+    throw Error(Errc::invalid_argument,
+                fmt::format("cannot leave out all {} tensors: nothing would be written",
+                            catalog.tensors.size()));
+  }
+  keep(kept, catalog);
+  for (std::size_t i = 0; selection.dtype && i < kept.size(); ++i) {
+    DType& dtype = catalog.tensors[i].dtype;
+    if (parameters[kept[i]] >= 0 || dtype == *selection.dtype) continue;
+    if (!can_cast(dtype, *selection.dtype)) continue;
+    dtype = *selection.dtype;
+    ++left.cast_tensors;
+  }
+  if (selection.weights_only) {
+    std::erase_if(catalog.side, [&](const SideFile& side) {
+      if (!is_training_file(side.name)) return false;
+      left.side.push_back(side.name);
+      return true;
+    });
+  }
+  return left;
+}
+
+bool is_training_file(std::string_view name) noexcept {
+  return std::ranges::find(training_files, name) != training_files.end();
+}
+
+}  // namespace remesh
