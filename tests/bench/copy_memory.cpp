@@ -1,5 +1,5 @@
-// How fast all cores together copy memory: the seconds for BYTES bytes, from touched pages to touched
-// pages, in pieces of 2 MiB that each core copies over and over within 64 MiB of its own.
+// How fast all cores together copy memory: the seconds for BYTES bytes, from touched pages to
+// touched pages, in pieces of 2 MiB that each core copies over and over within 64 MiB of its own.
 //
 //   copy_memory BYTES
 

@@ -1,10 +1,11 @@
 // Writes a Hugging Face checkpoint of any size from a config.json: every tensor that the model must
 // have, every value a function of the tensor's name and the element's index.
 //
-//   synthesize CONFIG.json OUT [--dtype bf16] [--states master,exp_avg,exp_avg_sq] [--shard-size SIZE]
+//   synthesize CONFIG.json OUT [--dtype bf16] [--states master,exp_avg,exp_avg_sq] [--shard-size
+//   SIZE]
 //
-// A value is a hash, mapped to magnitudes like those of trained weights: no two pages are alike, and
-// none is zero.
+// A value is a hash, mapped to magnitudes like those of trained weights: no two pages are alike,
+// and none is zero.
 
 #include <cstdio>
 #include <cstring>

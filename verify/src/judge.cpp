@@ -272,6 +272,15 @@ void look_at_bytes(const JudgeContext& context, Level level, bool want_digests, 
   std::ranges::move(collected.all, std::back_inserter(judged.report.findings));
 }
 
+// What the system refused is no answer about the checkpoint.
+void refuse_unjudged(const std::vector<Finding>& findings) {
+  for (const Finding& finding : findings) {
+    if (finding.severity == Severity::error && errc_of(finding) == Errc::io) {
+      throw Error(Errc::io, finding.message, finding.id);
+    }
+  }
+}
+
 }  // namespace
 
 void sort_findings(std::vector<Finding>& findings) {
@@ -287,6 +296,7 @@ Judged judge(const JudgeContext& context, const Opener& open, Level level, bool 
   judged.report.level = level;
   CollectedFindings collected;
   judged.reader = open_for_judging(open, collected);
+  refuse_unjudged(collected.all);
   if (judged.reader) {
     check_coverage(*judged.reader, each(&Finding::tensor, collected.all), collected);
     judged.report.tensors = std::ssize(judged.reader->catalog().tensors);

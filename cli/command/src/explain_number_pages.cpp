@@ -85,10 +85,13 @@ constexpr std::array pages{
          "The two tables of contents of a zip file contradict each other.",
          "Two programs that read it see different content.",
          "A damaged file, or one made to deceive a scanner.", "Get the file again."},
-    Page{"RM603", "path escape", true, "A name inside the checkpoint is no plain file name.",
-         "It could make a reader open, or a writer replace, files outside the checkpoint.",
-         "A checkpoint made on purpose, or absolute paths of the machine that wrote it.",
-         "Get the checkpoint from somebody you trust, or write it again."},
+    Page{
+        "RM603", "path escape", true,
+        "A name inside the checkpoint is no plain file name, or a link leads out of it.",
+        "It could make a reader open, or a writer replace, files outside the checkpoint.",
+        "A checkpoint made on purpose, or absolute paths of the machine that wrote it.",
+        "If you trust the links, copy the files themselves: `cp -rL`. Otherwise get the checkpoint "
+        "from somebody you trust, or write it again."},
     Page{"RM604", "not a regular file", true,
          "What should be a file is a link, a device, a pipe or a directory.",
          "Reading it may never end, or may read what lies elsewhere.",

@@ -71,6 +71,14 @@ void check_replaceable(const std::string& path) {
 }
 
 void write_file(const std::string& path, const std::string& text) {
+  const fs::path parent = fs::path(path).parent_path();
+  std::error_code unknown;
+  if (!parent.empty() && !fs::is_directory(parent, unknown)) {
+    throw Error(Errc::not_found,
+                fmt::format("cannot write '{}': there is no directory '{}'; create "
+                            "it first",
+                            path, parent.string()));
+  }
   const std::string temporary = path + ".remesh-new";
   std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
   out << text;

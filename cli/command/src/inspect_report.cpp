@@ -59,7 +59,7 @@ std::string side_text(const Catalog& catalog) {
 
 std::string layout_text(const Catalog& catalog) {
   const Layout& layout = catalog.layout;
-  if (layout.stages().layers.empty()) return "no layers known";
+  if (layout.stages().layers.empty()) return "unknown";
   std::vector<std::string> stages;
   for (const Index layers : layout.stages().layers) stages.push_back(std::to_string(layers));
   return fmt::format("{}, by pipeline stage: {}", counted(layout.stages().num_layers(), "layer"),

@@ -1,6 +1,7 @@
 #include "job.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <span>
 #include <string_view>
@@ -20,6 +21,7 @@
 #include "remesh/execute/reshard.hpp"
 #include "remesh/plan/summary.hpp"
 #include "remesh/schema/mesh_text.hpp"
+#include "remesh/schema/states.hpp"
 #include "target_mesh.hpp"
 #include "text.hpp"
 
@@ -27,6 +29,34 @@ namespace remesh {
 namespace {
 
 constexpr std::int64_t most_rules_bytes = std::int64_t{1} << 20;
+
+// As torch and transformers call them.
+constexpr std::array<std::pair<std::string_view, DType>, 4> torch_names{
+    {{"float64", DType::f64},
+     {"float32", DType::f32},
+     {"float16", DType::f16},
+     {"bfloat16", DType::bf16}}};
+
+// The first error ends it; but what is wrong with an optimizer alone is only worth a warning where
+// the optimizer is left out.
+class JobFindings final : public Findings {
+ public:
+  explicit JobFindings(bool weights_only) : weights_only_(weights_only) {}
+
+  void add(Finding finding) override {
+    const bool of_optimizer = finding.id == "RM309" || finding.id == "RM502" ||
+                              (finding.id == "RM303" && parse_state_name(finding.tensor));
+    if (weights_only_ && of_optimizer && finding.severity == Severity::error) {
+      finding.severity = Severity::warn;
+    }
+    strict_.add(std::move(finding));
+  }
+  const std::vector<Finding>& rest() const noexcept { return strict_.rest(); }
+
+ private:
+  const bool weights_only_;
+  StrictFindings strict_;
+};
 
 std::string config_of(const Reader& source) {
   const std::vector<SideFile>& side = source.catalog().side;
@@ -145,11 +175,14 @@ std::string job_id(const Job& job, const JobOptions& options) {
 Selection selection_of(const JobOptions& options) {
   Selection selection{options.include, options.exclude, options.weights_only, std::nullopt};
   if (options.dtype.empty()) return selection;
+  for (const auto& [name, dtype] : torch_names) {
+    if (options.dtype == name) selection.dtype = dtype;
+  }
+  if (selection.dtype) return selection;
   selection.dtype = parse_dtype(options.dtype);
   if (selection.dtype) return selection;
-  std::vector<std::string> known;
-  for (const DType dtype : all_dtypes()) known.emplace_back(to_string(dtype));
-  const std::string meant = nearest(options.dtype, known);
+  const std::string meant = nearest(
+      options.dtype, {"f64", "f32", "f16", "bf16", "float64", "float32", "float16", "bfloat16"});
   throw Error(Errc::invalid_argument,
               fmt::format("cannot use dtype '{}': one of f64, f32, f16 and bf16 is expected{}",
                           options.dtype,
@@ -223,7 +256,7 @@ Job open_job(JobKind kind, const JobOptions& options, FileSystem& files) {
   Job job;
   job.kind = kind;
   job.to = options.to.empty() ? "remesh" : options.to;
-  StrictFindings findings;
+  JobFindings findings(options.weights_only);
   job.source = open_reader(files, options.source, options.from, findings);
   job.findings = findings.rest();
   check_native(job, options);
@@ -237,12 +270,14 @@ Job open_job(JobKind kind, const JobOptions& options, FileSystem& files) {
   return job;
 }
 
-Wanted wanted_of(const Job& job) {
+Catalog placed_catalog(const Job& job) {
   const Catalog& source = job.source->catalog();
-  Wanted wanted;
-  wanted.catalog = job.kind == JobKind::reshard
-                       ? resharded(source, job.mesh, job.map(), job.config)
-                       : converted(source, job.to, job.mesh, job.map(), job.config);
+  return job.kind == JobKind::reshard ? resharded(source, job.mesh, job.map(), job.config)
+                                      : converted(source, job.to, job.mesh, job.map(), job.config);
+}
+
+Wanted wanted_of(const Job& job) {
+  Wanted wanted{placed_catalog(job), {}};
   wanted.left = apply(job.selection, wanted.catalog);
   return wanted;
 }

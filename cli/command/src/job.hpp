@@ -52,8 +52,11 @@ struct Wanted {
   Left left;
 };
 
-/// Throws as resharded(), converted() and apply() do: Error(invalid_argument) where the mesh is
-/// impossible for the model.
+/// All of the source on the wanted mesh. Throws as resharded() and converted() do:
+/// Error(invalid_argument) where the mesh is impossible for the model.
+Catalog placed_catalog(const Job& job);
+
+/// Throws as placed_catalog() and apply() do.
 Wanted wanted_of(const Job& job);
 
 /// "tp=2,... (4 ranks, ...)  ->  tp=4,... (4 ranks, ...)": the first line of a command with two

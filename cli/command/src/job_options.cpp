@@ -50,6 +50,9 @@ CLI::Option* add_mesh_option(CLI::App& verb, JobOptions& options, const std::str
   return verb
       .add_option("--mesh", options.mesh,
                   "the mesh to write: tp=4,pp=2 or same,tp=4 or like:CHECKPOINT" + purpose)
+      ->check([](const std::string& text) -> std::string {
+        return text.empty() ? "it is empty; write for example tp=2,pp=2" : "";
+      })
       ->type_name("MESH");
 }
 

@@ -19,10 +19,14 @@ std::string_view proved_text(Proved proved) {
 
 std::string done_line(const JobResult& result, const Output& out) {
   const Outcome& outcome = result.outcome;
-  return fmt::format("{}  {}  {}  {}  proved: {}, source = target for all (digests crc64xz)",
-                     out.good("ok"), counted(outcome.tensors, "tensor"),
-                     format_bytes(outcome.read_bytes), format_seconds(result.seconds),
-                     proved_text(outcome.proved));
+  const std::string proved =
+      outcome.cast_tensors == 0
+          ? "source = target for all"
+          : fmt::format("source = target for {}, target = cast of source for {}",
+                        outcome.tensors - outcome.cast_tensors, outcome.cast_tensors);
+  return fmt::format("{}  {}  {}  {}  proved: {}, {} (digests crc64xz)", out.good("ok"),
+                     counted(outcome.tensors, "tensor"), format_bytes(outcome.read_bytes),
+                     format_seconds(result.seconds), proved_text(outcome.proved), proved);
 }
 
 std::string planned_line(const Outcome& outcome) {

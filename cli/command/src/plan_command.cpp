@@ -17,7 +17,7 @@ CLI::App* add_plan(CLI::App& program, Request& request) {
       {"remesh plan CKPT --mesh tp=4", "remesh plan CKPT --mesh same,pp=1 --json",
        "remesh plan HF_DIR --mesh tp=2,pp=2 -v"});
   add_source_options(*verb, *options);
-  add_mesh_option(*verb, *options, "")->required();
+  add_mesh_option(*verb, *options, " [hf: one rank; remesh: the source's]");
   add_target_format_options(*verb, *options);
   verb->callback([options, &request] {
     request.talk = options->talk;

@@ -26,13 +26,15 @@ struct Answer {
 Answer answer_of(const Job& job, const JobOptions& options) {
   Answer answer;
   try {
-    answer.wanted = wanted_of(job);
-    answer.summary = summarize(job.source->catalog(), answer.wanted.catalog, options.copies);
+    answer.wanted.catalog = placed_catalog(job);
   } catch (const Error& error) {
     // What is wrong with the mesh is the answer; all else means that there is none.
     if (error.code() != Errc::invalid_argument) throw;
     answer.reason = error.what();
+    return answer;
   }
+  answer.wanted.left = apply(job.selection, answer.wanted.catalog);
+  answer.summary = summarize(job.source->catalog(), answer.wanted.catalog, options.copies);
   return answer;
 }
 

@@ -36,17 +36,17 @@ std::vector<std::string> carried(const Job& job, const Left& left) {
 
 void print_selection(const Job& job, const Wanted& wanted, Output& out) {
   const Left& left = wanted.left;
-  for (const std::string& pattern : left.unused) {
-    out.detail(fmt::format("  {}  no tensor matches '{}'", out.warned("warn"), escaped(pattern)));
-  }
   if (!left.tensors.empty()) {
     out.detail(fmt::format("left out: {}, {}: {}", counted(std::ssize(left.tensors), "tensor"),
                            format_bytes(left.bytes), listed(left.tensors)));
   }
   if (!left.side.empty()) out.detail("left out: " + listed(left.side));
   if (left.cast_tensors > 0) {
-    out.detail(fmt::format("cast to {}: {}", to_string(*job.selection.dtype),
-                           counted(left.cast_tensors, "tensor")));
+    out.detail(fmt::format(
+        "cast to {}: {}{}", to_string(*job.selection.dtype), counted(left.cast_tensors, "tensor"),
+        job.config.empty() ? ""
+                           : "; config.json is carried as it is: a dtype that it "
+                             "names may be what loaders cast back to"));
   }
   if (const auto names = carried(job, left); !names.empty()) {
     out.detail(fmt::format("carried as they are: {}: {}", counted(std::ssize(names), "side file"),
@@ -55,10 +55,8 @@ void print_selection(const Job& job, const Wanted& wanted, Output& out) {
 }
 
 void add_selection(const Job& job, const Left& left, Json& document) {
-  document["left_out"] = {{"tensors", left.tensors.size()},
-                          {"bytes", left.bytes},
-                          {"side_files", left.side},
-                          {"unused_patterns", left.unused}};
+  document["left_out"] = {
+      {"tensors", left.tensors.size()}, {"bytes", left.bytes}, {"side_files", left.side}};
   document["cast_tensors"] = left.cast_tensors;
   document["side_files"] = carried(job, left);
 }

@@ -23,11 +23,11 @@ void stop_on_signals(StopFlag& stop) {
   // Reset: who asks twice wants out. Restart: a write that was under way is not torn.
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaction(signal, &action, nullptr);
   struct sigaction ignored {};
   ignored.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignored, nullptr);
+  sigaction(SIGXFSZ, &ignored, nullptr);  // a file beyond the limit is a failed write like others
 }
 
 }  // namespace remesh

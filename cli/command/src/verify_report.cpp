@@ -41,12 +41,15 @@ std::string head_line(const Verdict& verdict, const Output& out) {
 // What the word "ok" rests on.
 std::string_view basis(const Report& report) {
   if (report.recomputed) return "digests were recomputed from every byte";
-  if (report.level == Level::quick) {
-    return "recorded digests were compared, some blocks of every file were read; `--level full` "
-           "reads "
-           "every byte";
+  if (report.level != Level::full && report.bytes_unprotected > 0) {
+    return "digests were recomputed where none is recorded, and compared with recorded ones; "
+           "`--level full` recomputes all";
   }
-  if (report.level == Level::header) {
+  if (report.level == Level::quick && report.bytes_read > 0) {
+    return "recorded digests were compared, some blocks of every file were read; `--level full` "
+           "reads every byte";
+  }
+  if (report.level != Level::full) {
     return "recorded digests were compared, no payload was read; `--level full` reads every byte";
   }
   return "digests could not be recomputed";

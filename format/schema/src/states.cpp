@@ -150,6 +150,13 @@ std::optional<StateName> parse_state_name(std::string_view name) noexcept {
 }
 
 std::vector<std::int64_t> parameters_of(std::span<const TensorDesc> tensors) {
+  const auto may_be_state = [](const TensorDesc& tensor) {
+    return tensor.name.find('@') != std::string::npos;
+  };
+  // Most checkpoints have none, and many tensors.
+  if (std::ranges::none_of(tensors, may_be_state)) {
+    return std::vector<std::int64_t>(tensors.size(), -1);
+  }
   std::unordered_map<std::string_view, std::int64_t> numbers;
   numbers.reserve(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {

@@ -29,10 +29,14 @@ ExtentMap::ExtentMap(std::vector<FileEntry> files, std::vector<Extent> extents,
       block_crcs_(std::move(block_crcs)),
       guards_(std::move(guards)),
       by_tensor_(extents_.size()) {
-  std::ranges::sort(extents_, {}, place_in_files);
+  if (!std::ranges::is_sorted(extents_, {}, place_in_files)) {
+    std::ranges::sort(extents_, {}, place_in_files);
+  }
   std::iota(by_tensor_.begin(), by_tensor_.end(), std::uint32_t{0});
-  std::ranges::stable_sort(
-      by_tensor_, {}, [this](std::uint32_t number) { return place_in_tensor(extents_[number]); });
+  const auto place = [this](std::uint32_t number) { return place_in_tensor(extents_[number]); };
+  if (!std::ranges::is_sorted(by_tensor_, {}, place)) {
+    std::ranges::stable_sort(by_tensor_, {}, place);
+  }
 
   for (std::uint32_t number = 0; number < extents_.size(); ++number) {
     if (extents_[number].length_bytes > 0) with_bytes_.push_back(number);

@@ -108,27 +108,32 @@ Json parse_json(std::string_view text, const JsonStream& stream) {
   return builder.take();
 }
 
-Members::Members(const Json& value, std::string where, std::initializer_list<std::string_view> keys)
-    : value_(value), where_(std::move(where)) {
-  if (!value.is_object()) damaged(fmt::format("{} is no object", where_), "RM103");
-  for (const auto& [key, member] : value.items()) {
-    if (std::ranges::find(keys, key) == keys.end()) {
-      damaged(fmt::format("{} has the unknown key {:?}", where_, key), "RM103");
+Members::Members(const Json& value, std::string where, std::initializer_list<std::string_view> keys,
+                 std::int64_t number)
+    : value_(value), where_(std::move(where)), number_(number) {
+  if (!value.is_object()) damaged(fmt::format("{} is no object", this->where()), "RM103");
+  for (auto member = value.begin(); member != value.end(); ++member) {
+    if (std::ranges::find(keys, member.key()) == keys.end()) {
+      damaged(fmt::format("{} has the unknown key {:?}", this->where(), member.key()), "RM103");
     }
   }
   for (const std::string_view key : keys) at(key);
 }
 
+std::string Members::where() const {
+  return number_ < 0 ? where_ : fmt::format("{} {}", where_, number_);
+}
+
 const Json& Members::at(std::string_view key) const {
   const auto member = value_.find(key);
-  if (member == value_.end()) damaged(fmt::format("{} lacks the key '{}'", where_, key), "RM103");
+  if (member == value_.end()) damaged(fmt::format("{} lacks the key '{}'", where(), key), "RM103");
   return *member;
 }
 
 void Members::wrong(std::string_view key, std::string_view expected) const {
   std::string found = at(key).dump(-1, ' ', /*ensure_ascii=*/true);
   if (found.size() > 60) found = found.substr(0, 60) + "...";
-  damaged(fmt::format("'{}' of {} is {}, but {} is expected", key, where_, found, expected),
+  damaged(fmt::format("'{}' of {} is {}, but {} is expected", key, where(), found, expected),
           "RM103");
 }
 

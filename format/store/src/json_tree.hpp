@@ -30,8 +30,10 @@ Json parse_json(std::string_view text, const JsonStream& stream);
 /// answer is Error(corrupt, RM103), which names `where`.
 class Members {
  public:
-  /// `keys`: all that there must be, and there must be no others.
-  Members(const Json& value, std::string where, std::initializer_list<std::string_view> keys);
+  /// `keys`: all that there must be, and there must be no others. With a `number`, the place is
+  /// "<where> <number>".
+  Members(const Json& value, std::string where, std::initializer_list<std::string_view> keys,
+          std::int64_t number = -1);
 
   const Json& at(std::string_view key) const;
   const std::string& text(std::string_view key) const;
@@ -43,13 +45,14 @@ class Members {
                                      std::int64_t most) const;
   std::vector<std::string> texts(std::string_view key) const;
 
-  const std::string& where() const noexcept { return where_; }
+  std::string where() const;
 
  private:
   [[noreturn]] void wrong(std::string_view key, std::string_view expected) const;
 
   const Json& value_;
   std::string where_;
+  std::int64_t number_;
 };
 
 }  // namespace remesh::native

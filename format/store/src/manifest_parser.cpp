@@ -39,8 +39,9 @@ void Tensors::take(const Json& element) {
   if (descs.size() >= most_tensors) {
     damaged(fmt::format("it has more than {} tensors", most_tensors), "RM605");
   }
-  const Members members(element, fmt::format("tensor {}", descs.size()),
-                        {"digest", "dtype", "layer", "name", "placement", "shape"});
+  const Members members(element, "tensor",
+                        {"digest", "dtype", "layer", "name", "placement", "shape"},
+                        std::ssize(descs));
   const auto dtype = parse_dtype(members.text("dtype"));
   if (!dtype) damaged(fmt::format("the dtype of {} is unknown", members.where()), "RM103");
   const auto shape = members.integers("shape", 0, most);

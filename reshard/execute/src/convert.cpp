@@ -22,9 +22,13 @@ Layout wanted_layout(const Catalog& source, const Mesh& mesh, const ModelMap* ma
   for (const char* axis : {"tp", "pp"}) {
     if (mesh.size(axis) == 1) continue;
     throw Error(Errc::unsupported,
-                fmt::format("cannot place {} tensors on {} {}: no model map that ships fits this "
-                            "model; say which dims are split with `--rules FILE`",
-                            source.tensors.size(), axis, mesh.size(axis)));
+                fmt::format("cannot place {} tensors on {} {}: {}; say which dims are split with "
+                            "`--rules FILE`",
+                            source.tensors.size(), axis, mesh.size(axis),
+                            config_json.empty()
+                                ? "there is no config.json, which says what model it is (name the "
+                                  "directory, if this is a file of one)"
+                                : "no model map that ships fits this model"));
   }
   return Layout::replicated(mesh, source.tensors.size());
 }

@@ -38,10 +38,13 @@ class Globs {
     return any;
   }
 
-  void add_unused(std::vector<std::string>& unused) const {
-    for (std::size_t i = 0; i < patterns_.size(); ++i) {
-      if (!used_[i]) unused.push_back(patterns_[i]);
-    }
+  void require_all_used(const char* flag) const {
+    const auto unused = std::ranges::find(used_, false);
+    if (unused == used_.end()) return;
+    throw Error(Errc::invalid_argument,
+                fmt::format("cannot use `{} '{}'`: no tensor has a name that matches it; "
+                            "`remesh inspect CHECKPOINT '*'` lists them",
+                            flag, patterns_[static_cast<std::size_t>(unused - used_.begin())]));
   }
 
  private:
@@ -69,8 +72,8 @@ std::vector<std::size_t> kept_tensors(const Selection& selection, const Catalog&
       left.bytes += num_bytes(tensor);
     }
   }
-  include.add_unused(left.unused);
-  exclude.add_unused(left.unused);
+  include.require_all_used("--include");
+  exclude.require_all_used("--exclude");
   return kept;
 }
 
@@ -104,12 +107,15 @@ Left apply(const Selection& selection, Catalog& catalog) {
   }
   const std::vector<std::int64_t> parameters = parameters_of(catalog.tensors);
   const std::vector<std::size_t> kept = kept_tensors(selection, catalog, parameters, left);
-  if (kept.empty()) {
+  if (std::ranges::none_of(kept, [&](std::size_t i) { return parameters[i] < 0; })) {
     throw Error(Errc::invalid_argument,
-                fmt::format("cannot leave out all {} tensors: nothing would be written",
-                            catalog.tensors.size()));
+                fmt::format("cannot leave out every parameter: of {} tensors {} would be left, and "
+                            "states of an optimizer are nothing without their parameters",
+                            catalog.tensors.size(), kept.size()));
   }
   keep(kept, catalog);
+  StrictFindings findings;
+  check_states(catalog.tensors, findings);
   for (std::size_t i = 0; selection.dtype && i < kept.size(); ++i) {
     DType& dtype = catalog.tensors[i].dtype;
     if (parameters[kept[i]] >= 0 || dtype == *selection.dtype) continue;

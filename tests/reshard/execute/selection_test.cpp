@@ -47,11 +47,10 @@ TEST(Selection, ByDefaultChangesNothing) {
 
 TEST(Selection, APatternForAParameterStandsForItsStates) {
   Catalog catalog = model();
-  const Left left = apply({.include = {"a.*"}, .exclude = {"none"}}, catalog);
+  const Left left = apply({.include = {"a.*"}}, catalog);
   EXPECT_THAT(names_of(catalog), ElementsAre("a.weight", "a.weight@exp_avg"));
   EXPECT_THAT(left.tensors, ElementsAre("b.weight", "b.weight@exp_avg", "ids"));
   EXPECT_EQ(left.bytes, 8 + 8 + 16);
-  EXPECT_THAT(left.unused, ElementsAre("none"));
 
   catalog = model();
   apply({.exclude = {"a.weight"}}, catalog);
@@ -101,8 +100,32 @@ void expect_refused(const Selection& selection, Errc code) {
   }
 }
 
+TEST(Selection, RefusesPatternsThatMatchNothing) {
+  expect_refused({.include = {"a.*", "x"}}, Errc::invalid_argument);
+  expect_refused({.exclude = {"x"}}, Errc::invalid_argument);
+}
+
+TEST(Selection, RefusesWhatNoReaderWouldTake) {
+  Catalog catalog = model();
+  catalog.tensors[3].name = "a.weight@exp_avg_sq";
+  catalog.tensors[3].extent = Box{{0, 4}};
+  catalog.tensors.push_back({"b.weight@exp_avg", DType::f32, Box{{0, 2}}});
+  catalog.tensors.push_back({"b.weight@exp_avg_sq", DType::f32, Box{{0, 2}}});
+  catalog.layout = Layout::replicated(Mesh(), catalog.tensors.size());
+  catalog.packaging = {};
+  Catalog whole = catalog;
+  apply({.exclude = {"*@exp_avg_sq"}}, whole);
+  try {
+    apply({.exclude = {"a.weight@exp_avg_sq"}}, catalog);
+    FAIL() << "accepted it";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.id(), "RM309");
+  }
+}
+
 TEST(Selection, RefusesToLeaveNothingAndDtypesWithoutValues) {
-  expect_refused({.include = {"x"}}, Errc::invalid_argument);
+  expect_refused({.exclude = {"*"}}, Errc::invalid_argument);
+  expect_refused({.include = {"*@exp_avg"}}, Errc::invalid_argument);
   expect_refused({.dtype = DType::f8_e4m3}, Errc::unsupported);
   expect_refused({.dtype = DType::i64}, Errc::unsupported);
 }

@@ -186,9 +186,12 @@ std::optional<Header> parse_text(std::string_view text, Defect& why) {
   }
   Header header = std::move(handler.header);
   header.data_begin_bytes = length_word_bytes + static_cast<std::int64_t>(text.size());
-  std::ranges::stable_sort(header.tensors, {}, [](const HeaderTensor& tensor) {
+  const auto place = [](const HeaderTensor& tensor) {
     return std::tie(tensor.begin_bytes, tensor.end_bytes);
-  });
+  };
+  if (!std::ranges::is_sorted(header.tensors, {}, place)) {
+    std::ranges::stable_sort(header.tensors, {}, place);
+  }
   if (auto finding = misplaced(header.tensors)) {
     why = std::move(*finding);
     return std::nullopt;

@@ -82,6 +82,9 @@ Header reference_header(Metadata metadata, std::vector<TensorDesc> tensors);
 /// 8 bytes, without the length word. Tensors stand in the order of header.tensors.
 std::string header_text(const Header& header);
 
+/// Whether its tensors lie in the order in which the reference writer lays them.
+bool has_reference_order(const Header& header) noexcept;
+
 /// Length word and text: the first bytes of a file.
 std::string with_length_word(std::string_view text);
 

@@ -46,6 +46,10 @@ void append(Text& text, std::string_view piece) {
   text.append(piece.data(), piece.data() + piece.size());
 }
 
+void append(Text& text, const fmt::format_int& number) {
+  text.append(number.data(), number.data() + number.size());
+}
+
 // The letter behind the backslash where JSON has a short form, else 0.
 char short_escape(char c) {
   switch (c) {
@@ -71,6 +75,14 @@ char short_escape(char c) {
 // UTF-8.
 void append_quoted(Text& text, std::string_view value) {
   text.push_back('"');
+  const auto is_plain = [](char c) {
+    return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
+  };
+  if (std::ranges::all_of(value, is_plain)) {
+    append(text, value);
+    text.push_back('"');
+    return;
+  }
   for (const char c : value) {
     if (const char letter = short_escape(c)) {
       text.push_back('\\');
@@ -82,6 +94,11 @@ void append_quoted(Text& text, std::string_view value) {
     }
   }
   text.push_back('"');
+}
+
+// The reference writer's order.
+bool before(const TensorDesc& a, const TensorDesc& b) {
+  return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;
 }
 
 void append_metadata(Text& text, const Metadata& metadata) {
@@ -102,10 +119,13 @@ void append_tensor(Text& text, const HeaderTensor& tensor) {
   append(text, R"(","shape":[)");
   for (int dim = 0; dim < tensor.desc.extent.ndim(); ++dim) {
     if (dim > 0) text.push_back(',');
-    fmt::format_to(std::back_inserter(text), "{}", tensor.desc.extent[dim].size());
+    append(text, fmt::format_int(tensor.desc.extent[dim].size()));
   }
-  fmt::format_to(std::back_inserter(text), "],\"data_offsets\":[{},{}]}}", tensor.begin_bytes,
-                 tensor.end_bytes);
+  append(text, R"(],"data_offsets":[)");
+  append(text, fmt::format_int(tensor.begin_bytes));
+  text.push_back(',');
+  append(text, fmt::format_int(tensor.end_bytes));
+  append(text, "]}");
 }
 
 }  // namespace
@@ -122,9 +142,7 @@ std::optional<DType> parse_dtype_name(std::string_view name) noexcept {
 }
 
 Header reference_header(Metadata metadata, std::vector<TensorDesc> tensors) {
-  std::ranges::sort(tensors, [](const TensorDesc& a, const TensorDesc& b) {
-    return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;
-  });
+  if (!std::ranges::is_sorted(tensors, before)) std::ranges::sort(tensors, before);
   Header header;
   header.metadata = std::move(metadata);
   header.tensors.reserve(tensors.size());
@@ -137,6 +155,10 @@ Header reference_header(Metadata metadata, std::vector<TensorDesc> tensors) {
   header.data_begin_bytes =
       length_word_bytes + static_cast<std::int64_t>(header_text(header).size());
   return header;
+}
+
+bool has_reference_order(const Header& header) noexcept {
+  return std::ranges::is_sorted(header.tensors, before, &HeaderTensor::desc);
 }
 
 std::string header_text(const Header& header) {

@@ -1,5 +1,7 @@
 #include "json.hpp"
 
+#include <algorithm>
+#include <array>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -11,6 +13,33 @@ namespace remesh::safetensors {
 namespace {
 
 using Json = nlohmann::json;
+
+// The keys of one object. Most objects have few, and there are many of those.
+class Keys {
+ public:
+  // False if it is there already.
+  bool add(const std::string& key) {
+    if (few_ < few) {
+      const auto end = first_.begin() + static_cast<std::ptrdiff_t>(few_);
+      if (std::find(first_.begin(), end, key) != end) return false;
+      first_[few_++] = key;
+      return true;
+    }
+    if (more_.empty()) more_.insert(first_.begin(), first_.end());
+    return more_.insert(key).second;
+  }
+
+  void clear() {
+    few_ = 0;
+    if (!more_.empty()) more_.clear();
+  }
+
+ private:
+  static constexpr std::size_t few = 8;
+  std::array<std::string, few> first_;
+  std::size_t few_ = 0;
+  std::unordered_set<std::string> more_;  // all of them, once there are more than a few
+};
 
 // Counts, compares keys, and passes on.
 class Events final : public nlohmann::json_sax<Json> {
@@ -49,14 +78,14 @@ class Events final : public nlohmann::json_sax<Json> {
     if (++keys_ > max_keys) {
       return refuse(defect("RM605", fmt::format("it has more than {} names", max_keys)));
     }
-    if (!open_.back().insert(key).second) {
+    if (!open_[depth_ - 1].add(key)) {
       return refuse(defect("RM608",
                            fmt::format("the key '{}' stands there twice, but readers differ in "
                                        "which of the two they take",
                                        shown(key)),
                            "do not load this file"));
     }
-    return handler_.key(open_.size(), key);
+    return handler_.key(depth_, key);
   }
 
   bool parse_error(std::size_t position, const std::string&,
@@ -75,24 +104,26 @@ class Events final : public nlohmann::json_sax<Json> {
   }
 
   bool open(bool is_object) {
-    if (open_.size() == max_json_depth) {
+    if (depth_ == max_json_depth) {
       return refuse(
           defect("RM605", fmt::format("its JSON nests more than {} deep", max_json_depth)));
     }
-    open_.emplace_back();
-    return handler_.open(open_.size(), is_object);
+    if (++depth_ > open_.size()) open_.emplace_back();
+    open_[depth_ - 1].clear();
+    return handler_.open(depth_, is_object);
   }
 
   bool close() {
-    if (!handler_.close(open_.size())) return false;
-    open_.pop_back();
+    if (!handler_.close(depth_)) return false;
+    --depth_;
     return true;
   }
 
-  bool scalar(const JsonScalar& value) { return handler_.scalar(open_.size(), value); }
+  bool scalar(const JsonScalar& value) { return handler_.scalar(depth_, value); }
 
   JsonHandler& handler_;
-  std::vector<std::unordered_set<std::string>> open_;  // the keys of each open object
+  std::vector<Keys> open_;  // of each open object; those beyond depth_ are kept for their memory
+  std::size_t depth_ = 0;
   std::size_t keys_ = 0;
 };
 

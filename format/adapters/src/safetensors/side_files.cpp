@@ -19,6 +19,9 @@ namespace {
 
 constexpr std::array<std::string_view, 8> weight_endings{
     ".safetensors", ".bin", ".pt", ".pth", ".gguf", ".h5", ".msgpack", ".onnx"};
+// Of a training, opaque, and the same for every rank.
+constexpr std::array<std::string_view, 3> opaque_files{"scaler.pt", "scheduler.pt",
+                                                       "training_args.bin"};
 constexpr std::int64_t piece_bytes = std::int64_t{1} << 20;
 
 bool is_own(const FoundFile& file, const Packaging& packaging) {
@@ -37,8 +40,9 @@ bool is_plain(const std::string& name) {
 
 bool is_carried(const FoundFile& file) {
   const auto ends_file = [&](std::string_view ending) { return file.name.ends_with(ending); };
-  return file.size_bytes <= max_side_bytes && is_plain(file.name) &&
-         std::ranges::none_of(weight_endings, ends_file);
+  if (file.size_bytes > max_side_bytes || !is_plain(file.name)) return false;
+  return std::ranges::none_of(weight_endings, ends_file) ||
+         std::ranges::find(opaque_files, file.name) != opaque_files.end();
 }
 
 // A pointer is carried as it is, but nobody wants it. An empty file may be meant.
@@ -69,7 +73,9 @@ void report_left_out(std::vector<std::string> left_out, Findings& findings) {
   std::ranges::sort(left_out);
   Finding finding;
   finding.id = "RM108";
-  finding.severity = Severity::note;
+  const bool has_optimizer = std::ranges::any_of(
+      left_out, [](const std::string& name) { return name.starts_with("optimizer"); });
+  finding.severity = has_optimizer ? Severity::warn : Severity::note;
   finding.message = "not carried: " + listed(left_out);
   finding.found = fmt::format("{}", fmt::join(left_out, ", "));
   findings.add(std::move(finding));

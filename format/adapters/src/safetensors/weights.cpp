@@ -179,6 +179,7 @@ class Opening {
   }
 
   static bool is_reference(const ReadHeader& read) {
+    if (!has_reference_order(read.header)) return false;
     std::vector<TensorDesc> tensors;
     tensors.reserve(read.header.tensors.size());
     for (const HeaderTensor& tensor : read.header.tensors) tensors.push_back(tensor.desc);

@@ -33,13 +33,14 @@ struct Left {
   std::vector<std::string> tensors;  ///< names, in the catalog's order
   std::int64_t bytes = 0;            ///< of their payload
   std::vector<std::string> side;     ///< side files
-  std::vector<std::string> unused;   ///< patterns that matched nothing
   std::int64_t cast_tensors = 0;     ///< that get another dtype
 };
 
-/// Takes what `selection` leaves out away from `catalog`, and says what that was. Digests of
-/// tensors that change are dropped with all others. Throws Error(invalid_argument) if no tensor is
-/// left, and Error(unsupported) if selection.dtype is none that values can be cast to.
+/// Takes what `selection` leaves out away from `catalog`, and says what that was. Its digests are
+/// dropped. Throws Error(invalid_argument) if a pattern matches nothing, or if no parameter is
+/// left; Error(incomplete, RM309) if some parameters are left without states that others keep,
+/// which no reader would take; Error(unsupported) if selection.dtype is none that values can be
+/// cast to.
 Left apply(const Selection& selection, Catalog& catalog);
 
 /// Whether a side file is of the training, and says nothing about the model: trainer_state.json,
