@@ -25,6 +25,10 @@ class Described final : public Reader {
     extents_ = ExtentMap({{"file", offset}}, std::move(extents));
   }
 
+  Described(TensorDesc desc, ExtentMap extents) : extents_(std::move(extents)) {
+    catalog_.tensors.push_back(std::move(desc));
+  }
+
   const Catalog& catalog() const noexcept override { return catalog_; }
   const ExtentMap& extents() const noexcept override { return extents_; }
   void read(std::size_t, const Box&, std::span<std::byte>, const Tap&) const override {}
@@ -63,6 +67,33 @@ TEST(Coverage, NamesTheMissingBox) {
 TEST(Coverage, NamesThePieceThatComesTwice) {
   EXPECT_THAT(found(matrix, {Box{{0, 3}, {0, 4}}, Box{{2, 4}, {0, 4}}}),
               ElementsAre(Pair("RM304", Box{{2, 4}, {0, 4}})));
+}
+
+TEST(Copies, ThatRecordOtherNumbersAreNamed) {
+  const Box top{{0, 2}, {0, 4}};
+  const Box rest{{2, 4}, {0, 4}};
+  std::vector<Extent> extents;
+  for (const std::uint32_t copy : {0U, 1U}) {
+    for (const Box& box : {top, rest}) {
+      extents.push_back({.file = copy,
+                         .rank = copy,
+                         .copy = copy,
+                         .offset_bytes = std::ssize(extents) * 32,
+                         .length_bytes = 32,
+                         .box = box,
+                         .first_block = std::ssize(extents)});
+    }
+  }
+  const auto ids = [&](std::vector<Digest> crcs) {
+    CollectedFindings findings;
+    detail::check_copies(Described(matrix, ExtentMap({{"a", 64}, {"b", 128}}, extents, crcs)),
+                         findings);
+    std::vector<std::pair<std::string, Box>> places;
+    for (const Finding& finding : findings.all) places.emplace_back(finding.id, *finding.box);
+    return places;
+  };
+  EXPECT_THAT(ids({{1}, {2}, {1}, {2}}), IsEmpty());
+  EXPECT_THAT(ids({{1}, {2}, {1}, {3}}), ElementsAre(Pair("RM401", rest)));
 }
 
 TEST(TouchedBox, IsTheSmallestThatHoldsTheBytes) {

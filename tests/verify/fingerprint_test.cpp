@@ -52,6 +52,13 @@ TEST(Fingerprint, EachKindOfDifferenceHasItsId) {
                           Field(&Finding::id, "RM302"), Field(&Finding::id, "RM310")));
 }
 
+TEST(Fingerprint, ATensorWithoutANameReadsBackToo) {
+  const std::vector<TensorDesc> nameless{{"", DType::u8, Box{{0, 1}}}};
+  const std::vector<Digest> one{{7}};
+  const auto lines = parse_fingerprint(fingerprint_text(nameless, one), "lock");
+  EXPECT_THAT(compare_fingerprint(lines, nameless, one), IsEmpty());
+}
+
 struct Defect {
   const char* text;
   Errc code;

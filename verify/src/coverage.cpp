@@ -80,6 +80,29 @@ void check_coverage(const Reader& reader, const std::set<std::string>& known, Fi
   }
 }
 
+void check_copies(const Reader& reader, Findings& findings) {
+  const ExtentMap& map = reader.extents();
+  if (map.copies() < 2) return;
+  for (const Extent& copy : map.extents()) {
+    if (copy.copy == 0) continue;
+    const std::vector<const Extent*> firsts = first_copies(reader, copy.tensor);
+    const auto first = std::ranges::find(firsts, copy.box, [](const Extent* e) { return e->box; });
+    if (first == firsts.end() || std::ranges::equal(map.blocks(**first), map.blocks(copy)))
+      continue;
+    const TensorDesc& desc = reader.catalog().tensors[copy.tensor];
+    Finding finding;
+    finding.id = "RM401";
+    finding.file = map.files()[copy.file].name;
+    finding.bytes = ByteRange{copy.offset_bytes, copy.offset_bytes + copy.length_bytes};
+    finding.tensor = desc.name;
+    finding.box = copy.box;
+    finding.message = fmt::format(
+        "{}: copy {} of {}, on rank {}, does not hold the numbers that copy 0 on rank {} holds",
+        to_string(desc), copy.copy, to_string(copy.box), copy.rank, (*first)->rank);
+    findings.add(std::move(finding));
+  }
+}
+
 Box touched_box(const TensorDesc& desc, const Box& piece, std::int64_t begin, std::int64_t end) {
   const std::int64_t width = bits(desc.dtype);
   const Box first = element_of(piece, begin * 8 / width);

@@ -18,7 +18,9 @@ constexpr std::string_view version = "1";
 
 bool plain(char c) { return c > ' ' && c != '%' && c != '\x7f'; }
 
+// A name without letters is a '%' alone.
 std::string encoded(std::string_view name) {
+  if (name.empty()) return "%";
   std::string text;
   for (const char c : name) {
     if (plain(c) || static_cast<unsigned char>(c) >= 0x80) {
@@ -31,6 +33,7 @@ std::string encoded(std::string_view name) {
 }
 
 std::optional<std::string> decoded(std::string_view text) {
+  if (text == "%") return "";
   std::string name;
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (text[at] != '%') {
@@ -95,7 +98,7 @@ std::optional<FingerprintLine> parse_line(std::string_view line) {
   const auto dtype = parse_dtype(words[1]);
   const auto shape = parse_shape(words[2]);
   const auto digest = parse_digest(words[3]);
-  if (!name || name->empty() || !dtype || !shape || !digest) return std::nullopt;
+  if (!name || !dtype || !shape || !digest) return std::nullopt;
   return FingerprintLine{*name, std::string(words[1]), *shape, *digest};
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "coverage.hpp"
+#include "remesh/core/checked.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/sweep.hpp"
 #include "remesh/store/tally.hpp"
@@ -35,7 +36,7 @@ Stretch place_of(const ExtentMap& map, const Block& block) {
 
 class Judge {
  public:
-  Judge(const JudgeContext& context, const Reader& reader, Judged& judged)
+  Judge(const JudgeContext& context, const TolerantReader& reader, Judged& judged)
       : context_(context), reader_(reader), map_(reader.extents()), judged_(judged) {}
 
   void check_sample();
@@ -54,7 +55,7 @@ class Judge {
   std::int64_t guarded_bytes() const;
 
   const JudgeContext& context_;
-  const Reader& reader_;
+  const TolerantReader& reader_;
   const ExtentMap& map_;
   Judged& judged_;
   std::mutex mutex_;
@@ -132,9 +133,11 @@ void Judge::check_guard(const Guard& guard) {
   std::int64_t bytes = 0;
   for (const ByteRange& range : guard.ranges) {
     for (std::int64_t at = range.begin; at < range.end;) {
+      context_.stop.check();
       const std::int64_t length = std::min(range.end - at, ExtentMap::block_bytes);
       const auto part = std::span(buffer).first(static_cast<std::size_t>(length));
-      reader_.read_bytes(guard.file, at, part);
+      // What is not there was told as such; how much more the file claims to have means nothing.
+      if (!reader_.try_read(guard.file, at, part)) return;
       digest = extend(digest, part);
       at += length;
       bytes += length;
@@ -166,9 +169,12 @@ void Judge::check_guards() {
 }
 
 std::int64_t Judge::guarded_bytes() const {
+  constexpr std::int64_t most = std::int64_t{1} << 62;  // of what files say of themselves
   std::int64_t sum = 0;
   for (const Guard& guard : map_.guards()) {
-    for (const ByteRange& range : guard.ranges) sum += range.end - range.begin;
+    for (const ByteRange& range : guard.ranges) {
+      sum = checked_add(sum, range.end - range.begin).value_or(most);
+    }
   }
   return sum;
 }
@@ -299,6 +305,7 @@ Judged judge(const JudgeContext& context, const Opener& open, Level level, bool 
   refuse_unjudged(collected.all);
   if (judged.reader) {
     check_coverage(*judged.reader, each(&Finding::tensor, collected.all), collected);
+    check_copies(*judged.reader, collected);
     judged.report.tensors = std::ssize(judged.reader->catalog().tensors);
     judged.report.files = std::ssize(judged.reader->extents().files());
   }

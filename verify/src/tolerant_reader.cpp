@@ -14,10 +14,11 @@ bool damaged(Errc code) {
 
 }  // namespace
 
-void TolerantReader::read_bytes(std::uint32_t file, std::int64_t offset,
-                                std::span<std::byte> into) const {
+bool TolerantReader::try_read(std::uint32_t file, std::int64_t offset,
+                              std::span<std::byte> into) const {
   try {
     inner_.read_bytes(file, offset, into);
+    return true;
   } catch (const Error& error) {
     if (!damaged(error.code())) throw;
     std::ranges::fill(into, std::byte{0});
@@ -28,6 +29,7 @@ void TolerantReader::read_bytes(std::uint32_t file, std::int64_t offset,
     finding.message = error.what();
     const std::lock_guard lock(mutex_);
     if (known_.insert(finding.file).second) findings_.add(std::move(finding));
+    return false;
   }
 }
 

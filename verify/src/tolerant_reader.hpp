@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <mutex>
 #include <set>
 #include <string>
@@ -23,7 +24,12 @@ class TolerantReader final : public Reader {
     inner_.read(tensor, box, into, tap);
   }
   void read_bytes(std::uint32_t file, std::int64_t offset,
-                  std::span<std::byte> into) const override;
+                  std::span<std::byte> into) const override {
+    try_read(file, offset, into);
+  }
+  /// The same, and whether the bytes were there.
+  bool try_read(std::uint32_t file, std::int64_t offset, std::span<std::byte> into) const;
+
   std::vector<std::byte> side(const SideFile& side) const override { return inner_.side(side); }
 
  private:

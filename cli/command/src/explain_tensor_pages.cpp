@@ -58,7 +58,7 @@ constexpr std::array pages{
          "Another step of the run, a rounding on the way, or damage that a format without digests "
          "hides.",
          "Verify each side by itself; if both are sound, they are different saves."},
-    Page{"RM401", "copies differ", false,
+    Page{"RM401", "copies differ", true,
          "Ranks that should hold the same tensor hold different numbers.",
          "Only one copy survives a conversion; which one decides how training goes on.",
          "A gradient that was not reduced over all ranks, most often of a norm or a bias.",

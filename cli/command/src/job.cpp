@@ -126,11 +126,27 @@ bool wants_map(const Job& job, const JobOptions& options) {
   return source.format != "remesh";
 }
 
+// A config.json that cannot be read fits no map; on one rank nobody needs one.
+const ModelMap* map_for(Job& job) {
+  try {
+    return shipped_map(job.config);
+  } catch (const Error& error) {
+    if (error.code() != Errc::corrupt) throw;
+    Finding finding;
+    finding.id = "RM210";
+    finding.severity = Severity::warn;
+    finding.file = "config.json";
+    finding.message = fmt::format("{}; what model it is remains unknown", error.what());
+    job.findings.push_back(std::move(finding));
+    return nullptr;
+  }
+}
+
 void choose_map(Job& job, const JobOptions& options, const FileSystem& files) {
   if (!options.rules.empty()) {
     job.rules = ModelMap::parse(read_text(files, options.rules, most_rules_bytes), options.rules);
   } else if (wants_map(job, options)) {
-    job.shipped = shipped_map(job.config);
+    job.shipped = map_for(job);
   }
 }
 

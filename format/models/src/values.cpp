@@ -26,6 +26,14 @@ Index Values::evaluate(const Expression& expression) const {
 }
 
 Index Values::size(const std::string& name) const {
+  const auto known = sizes_.find(name);
+  if (known != sizes_.end()) return known->second;
+  const Index size = new_size(name);
+  sizes_.emplace(name, size);
+  return size;
+}
+
+Index Values::new_size(const std::string& name) const {
   const SizeRule& rule = *std::ranges::find(rules_.sizes, name, &SizeRule::name);
   if (rule.number) return *rule.number;
   if (const auto said = config_.size(rule.key)) return *said;

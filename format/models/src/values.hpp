@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,12 +34,15 @@ class Values {
 
  private:
   Index size(const std::string& name) const;
+  Index new_size(const std::string& name) const;
   [[noreturn]] void fail_missing(const std::string& key) const;
   [[noreturn]] void fail_value(const Expression& expression, Index value,
                                std::string_view expected) const;
 
   const MapRules& rules_;
   const Config& config_;
+  // Defaults may speak of one another, each of several: every size is worked out once.
+  mutable std::map<std::string, Index> sizes_;
 };
 
 }  // namespace remesh::detail

@@ -56,6 +56,21 @@ bool by_layer(const Placement& placement) {
   return std::ranges::any_of(placement.pins, [](const Pin& pin) { return pin.to == PinTo::layer; });
 }
 
+// As one index, an axis can count only once.
+void check_axes(const Placement& placement) {
+  for (const Split& split : placement.splits) {
+    for (std::size_t at = 0; at < split.over.size(); ++at) {
+      const auto first = split.over.begin();
+      if (std::find(first, first + static_cast<std::ptrdiff_t>(at), split.over[at]) ==
+          first + static_cast<std::ptrdiff_t>(at)) {
+        continue;
+      }
+      throw Error(Errc::invalid_argument,
+                  fmt::format("a split is over '{}' twice", split.over[at]));
+    }
+  }
+}
+
 void check_split(const Split& split, const TensorDesc& desc) {
   if (split.dim < 0 || split.dim >= desc.extent.ndim()) {
     throw Error(Errc::invalid_argument,
@@ -113,6 +128,7 @@ Layout::Layout(Mesh mesh, std::vector<Placement> placements, std::vector<Placed>
         Errc::invalid_argument,
         fmt::format("a layout lists {} stages, but its mesh has pp {}", stages_.layers.size(), pp));
   }
+  for (const Placement& placement : placements_) check_axes(placement);
   const Index num_layers = stages_.num_layers();
   for (const Placed& tensor : placed_) {
     if (tensor.placement >= placements_.size()) {
@@ -120,11 +136,12 @@ Layout::Layout(Mesh mesh, std::vector<Placement> placements, std::vector<Placed>
                   fmt::format("a tensor has placement {}, but the layout lists {}",
                               tensor.placement, placements_.size()));
     }
-    if (by_layer(placements_[tensor.placement]) &&
-        (tensor.layer < 0 || tensor.layer >= num_layers)) {
+    const bool beyond = num_layers > 0 && tensor.layer >= num_layers;
+    if (beyond || (by_layer(placements_[tensor.placement]) &&
+                   (tensor.layer < 0 || tensor.layer >= num_layers))) {
       throw Error(Errc::invalid_argument,
-                  fmt::format("a tensor is pinned to layer {}, but the layout has {} layers",
-                              tensor.layer, num_layers));
+                  fmt::format("a tensor is of layer {}, but the layout has {} layers", tensor.layer,
+                              num_layers));
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "remesh/core/checked.hpp"
 #include "remesh/core/error.hpp"
 
 namespace remesh {
@@ -25,7 +26,11 @@ Range chunk(Index total, Index count, Index at) {
 }
 
 Range listed(const Split& split, Index total, Index count, Index at) {
-  const Index sum = std::accumulate(split.sizes.begin(), split.sizes.end(), Index{0});
+  // -1: more than 63 bits count, and so none that could be right.
+  Index sum = 0;
+  for (const Index size : split.sizes) {
+    sum = sum < 0 || size < 0 ? -1 : checked_add(sum, size).value_or(-1);
+  }
   if (static_cast<Index>(split.sizes.size()) != count || sum != total) {
     throw Error(Errc::invalid_argument,
                 fmt::format("dim {} has {} elements over {} coordinates, but {} sizes are listed "

@@ -18,6 +18,7 @@ namespace {
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 
 // What is looped over for each tensor or rank must not come without bounds from a file.
+constexpr Index most_ranks = Index{1} << 20;
 constexpr std::size_t most_axes = 64;
 constexpr std::size_t most_steps = 64;
 constexpr std::size_t most_stages = 16'384;
@@ -147,7 +148,15 @@ Mesh parse_mesh(const Json& value) {
     }
     axes.push_back({name, size->get<std::int64_t>()});
   }
-  return Mesh(std::move(axes));
+  Mesh mesh(std::move(axes));
+  // Layouts are worked out rank by rank: a small file must not ask for more of that than a large
+  // job.
+  if (mesh.num_ranks() > most_ranks) {
+    damaged(
+        fmt::format("its mesh has {} ranks, but at most {} are read", mesh.num_ranks(), most_ranks),
+        "RM605");
+  }
+  return mesh;
 }
 
 Layout parse_layout(const Json& value, Mesh mesh, std::vector<Placed> placed) {

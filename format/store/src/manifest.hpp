@@ -40,6 +40,9 @@ std::string to_json(const Manifest& manifest);
 /// and RM608 as parse_json does, and RM103 for all else; the message does not name the file.
 Manifest parse_manifest(std::string_view text);
 
+/// Whether a manifest can hold it: UTF-8.
+bool is_text(std::string_view text);
+
 /// What COMMIT holds: one line with digest and size of the manifest's text.
 std::string commit_line(std::string_view manifest);
 

@@ -115,6 +115,14 @@ void write_tensors(const Catalog& catalog, const Sink& sink) {
 
 }  // namespace
 
+bool is_text(std::string_view text) {
+  try {
+    return !Json(text).dump().empty();
+  } catch (const Json::type_error&) {
+    return false;
+  }
+}
+
 void write_identity(const Catalog& catalog, const Sink& sink) {
   sink(fmt::format(R"({{"layout":{},"mesh":{},"run_id":{},"side":{},"tensors":)",
                    dump(json_of(catalog.layout)), dump(json_of(catalog.layout.mesh())),

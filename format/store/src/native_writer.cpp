@@ -39,6 +39,13 @@ Catalog prepared(Catalog catalog) {
   throw Error(Errc::unsupported, fmt::format("cannot store {}: {}", to_string(desc), why));
 }
 
+void check_text(const char* what, const std::string& name) {
+  if (native::is_text(name)) return;
+  throw Error(
+      Errc::unsupported,
+      fmt::format("cannot store the {} {:?}: its name is no UTF-8, and a manifest is", what, name));
+}
+
 void check_storable(const Catalog& catalog) {
   if (catalog.tensors.size() > native::most_tensors ||
       catalog.layout.placed().size() != catalog.tensors.size()) {
@@ -50,9 +57,14 @@ void check_storable(const Catalog& catalog) {
   std::unordered_set<std::string_view> names;
   for (const TensorDesc& desc : catalog.tensors) {
     if (const auto why = native::why_not_storable(desc); !why.empty()) refuse(desc, why);
+    check_text("tensor", desc.name);
     if (!names.insert(desc.name).second) refuse(desc, "another tensor has the same name");
   }
-  for (const SideFile& side : catalog.side) check_component(side.name, "the catalog");
+  for (const SideFile& side : catalog.side) {
+    check_component(side.name, "the catalog");
+    check_text("side file", side.name);
+  }
+  for (const Packaging::File& file : catalog.packaging.files) check_text("file", file.name);
 }
 
 std::int64_t estimated_bytes(const Catalog& catalog, std::span<const ShardDraft> drafts) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@ namespace {
 // Cutting holes out costs boxes times holes; a tensor in more boxes than this is reported whole.
 constexpr std::size_t most_boxes_to_cut = 4096;
 constexpr std::size_t most_holes_to_report = 16;
+constexpr std::size_t most_looks = 10'000'000;  // for what absent shards held
 
 void cut(std::vector<Box>& holes, const Box& stored) {
   std::vector<Box> left;
@@ -55,6 +57,7 @@ class TensorCheck {
       previous = &extent;
     }
     if (previous == nullptr || stored != desc.extent.num_elements()) report_holes(tensor, desc);
+    if (unread_.empty()) check_copies(tensor, desc);
   }
 
  private:
@@ -74,6 +77,25 @@ class TensorCheck {
     byte_view(desc, extent.box);  // throws if a border falls within a byte
   }
 
+  // The extents come by copy, then by box: copy k of a box stands for k + 1 of them, on ranks of
+  // their own.
+  void check_copies(std::size_t tensor, const TensorDesc& desc) const {
+    std::map<Box, std::vector<Rank>> ranks_of;
+    for (const std::uint32_t number : extents_.of(tensor)) {
+      const Extent& extent = extents_.extents()[number];
+      if (extent.copy == 0 && extents_.copies() == 1) continue;
+      std::vector<Rank>& ranks = ranks_of[extent.box];
+      if (extent.copy != ranks.size()) {
+        complain("RM304", desc, extent.box,
+                 fmt::format("rank {} stores copy {}, but there are {} before it", extent.rank,
+                             extent.copy, ranks.size()));
+      } else if (std::ranges::find(ranks, extent.rank) != ranks.end()) {
+        complain("RM304", desc, extent.box, fmt::format("rank {} stores it twice", extent.rank));
+      }
+      ranks.push_back(extent.rank);
+    }
+  }
+
   void report_holes(std::size_t tensor, const TensorDesc& desc) const {
     const auto numbers = extents_.of(tensor);
     std::vector<Box> holes{desc.extent};
@@ -83,7 +105,11 @@ class TensorCheck {
         if (extent.copy == 0) cut(holes, extent.box);
       }
     }
+    // The absent shards themselves were reported; who tells every hole of every one has much to
+    // tell.
+    if (unread_.size() * catalog_.tensors.size() > most_looks) return;
     for (const Rank rank : unread_) {
+      if (holes.empty() || holes.size() > most_boxes_to_cut) break;
       const auto elsewhere = expected(tensor, desc, rank);
       if (elsewhere && desc.extent.empty()) return;
       if (elsewhere) cut(holes, *elsewhere);

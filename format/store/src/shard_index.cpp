@@ -174,7 +174,7 @@ void check_length(const Extent& extent, const ShardTensor& tensor) {
 }
 
 std::vector<Extent> parse_extents(const RawIndex& raw, std::span<const ShardTensor> tensors,
-                                  Rank rank) {
+                                  Rank rank, Index ranks) {
   Cursor boxes(raw.boxes);
   std::vector<Extent> extents;
   extents.reserve(raw.offsets.size());
@@ -182,6 +182,10 @@ std::vector<Extent> parse_extents(const RawIndex& raw, std::span<const ShardTens
     if (raw.tensors[at] >= tensors.size()) {
       damaged(fmt::format("its index has an extent of tensor {} of {}", raw.tensors[at],
                           tensors.size()));
+    }
+    if (raw.copies[at] >= ranks) {
+      damaged(fmt::format("its index has copy {} of a piece, but there are {} ranks",
+                          raw.copies[at], ranks));
     }
     const ShardTensor& tensor = tensors[raw.tensors[at]];
     const auto ndim = static_cast<std::size_t>(tensor.desc.extent.ndim());
@@ -251,7 +255,7 @@ ShardIndex parse_index(std::span<const std::byte> bytes, const ShardHeader& head
   const RawIndex raw = split_columns(bytes);
   ShardIndex index;
   index.tensors = parse_tensors(raw);
-  index.extents = parse_extents(raw, index.tensors, header.rank);
+  index.extents = parse_extents(raw, index.tensors, header.rank, header.ranks);
   index.block_crcs.reserve(raw.block_crcs.size());
   for (const std::uint64_t crc : raw.block_crcs) index.block_crcs.push_back({crc});
   check_places(index, header);

@@ -305,5 +305,18 @@ TEST(ReadmeExample, IsAMapAndDoesWhatIsSaid) {
             "the nearest legal values are tp=4 and tp=6");
 }
 
+// Each default speaks of the one before, twice: worked out anew each time, that is 2^40 times.
+TEST(Rules, EverySizeIsWorkedOutOnce) {
+  std::string toml = "[model]\nname = \"m\"\n[sizes]\ns0 = 1\n";
+  for (int i = 1; i <= 40; ++i) {
+    toml += "s" + std::to_string(i) + " = {key = \"k" + std::to_string(i) + "\", default = \"s" +
+            std::to_string(i - 1) + " + s" + std::to_string(i - 1) + "\"}\n";
+  }
+  toml += "[[tensor]]\nname = \"w\"\nshape = [\"s40\"]\n";
+  const ModelMap map = ModelMap::parse(toml, "rules.toml");
+  const auto tensors = map.needed_tensors("{}", DType::u8);
+  EXPECT_EQ(tensors.front().extent, (Box{{0, Index{1} << 40}}));
+}
+
 }  // namespace
 }  // namespace remesh

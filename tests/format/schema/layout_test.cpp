@@ -230,16 +230,16 @@ TEST(Layout, RefusesNumbersOutOfRange) {
   expect_refused(Errc::invalid_argument, "a layout lists 3 stages, but its mesh has pp 2", [] {
     Layout(Mesh({{"pp", 2}}), {}, {}, {{1, 1, 1}});
   });
-  expect_refused(Errc::invalid_argument,
-                 "a tensor is pinned to layer 4, but the layout has 4 layers", [&] {
+  expect_refused(Errc::invalid_argument, "a tensor is of layer 4, but the layout has 4 layers",
+                 [&] {
                    one_tensor(Mesh({{"pp", 2}}), {{}, {layer}}, {{2, 2}}, 4);
                  });
-  expect_refused(Errc::invalid_argument,
-                 "a tensor is pinned to layer -1, but the layout has 4 layers", [&] {
+  expect_refused(Errc::invalid_argument, "a tensor is of layer -1, but the layout has 4 layers",
+                 [&] {
                    one_tensor(Mesh({{"pp", 2}}), {{}, {layer}}, {{2, 2}}, -1);
                  });
-  expect_refused(Errc::invalid_argument,
-                 "a tensor is pinned to layer 0, but the layout has 0 layers", [&] {
+  expect_refused(Errc::invalid_argument, "a tensor is of layer 0, but the layout has 0 layers",
+                 [&] {
                    one_tensor(Mesh({{"pp", 2}}), {{}, {layer}}, {}, 0);
                  });
 }
@@ -283,6 +283,18 @@ TEST(LayoutOn, RefusesGroupsThatTheMeshDoesNotDivideAndSaysWhatWouldDo) {
                  [&] {
                    layout.on(Mesh({{"tp", 3}}));
                  });
+}
+
+TEST(Layout, RefusesASplitOverOneAxisTwice) {
+  expect_refused(Errc::invalid_argument, "a split is over 'tp' twice", [] {
+    one_tensor(Mesh({{"tp", 2}}), {{over(0, std::vector<std::string>(64, "tp"))}, {}});
+  });
+}
+
+TEST(Layout, RefusesALayerBeyondTheStagesWhateverTheTensorIsPinnedTo) {
+  expect_refused(Errc::invalid_argument, "a tensor is of layer 3, but the layout has 3 layers", [] {
+    one_tensor(Mesh({{"pp", 2}}), {}, {{2, 1}}, /*layer=*/3);
+  });
 }
 
 TEST(LayoutOn, RefusesAnAxisThatNoPlacementUses) {

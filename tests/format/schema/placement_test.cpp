@@ -121,6 +121,13 @@ TEST(SplitRange, RefusesGroupsThatCannotBeDivided) {
   expect_refused(shared, 12, 3, "4 groups cannot be divided over tp*cp 3");
 }
 
+TEST(SplitRange, RefusesSizesWhoseSumOverflows) {
+  const Split wraps = listed(over(0, {"tp"}), {8, INT64_MAX, INT64_MAX, 2});
+  expect_refused(
+      wraps, 8, 4,
+      "dim 0 has 8 elements over 4 coordinates, but 4 sizes are listed that add up to -1");
+}
+
 TEST(SplitRange, RefusesSizesThatDoNotFit) {
   const Split two = listed(over(2, {"pp"}), {4, 6});
   expect_refused(two, 11, 2,

@@ -157,6 +157,13 @@ struct Defect {
 TEST(Manifest, EveryDefectIsRefusedByName) {
   // clang-format off
   const std::vector<Defect> defects{
+      {"ranks without end", [](json& m) { m["mesh"]["axes"]["tp"] = 1073741823; }, "RM605: its mesh has"},
+      {"a split over an axis twice",
+       [](json& m) {
+         m["layout"]["placements"][0]["splits"] = {{{"dim", 0}, {"groups", 0}, {"over", {"tp", "tp"}},
+             {"rule", "balanced"}, {"share_groups", false}, {"sizes", json::array()}, {"unit", ""}}};
+       },
+       "RM103: a split is over 'tp' twice"},
       {"other format", [](json& m) { m["format"] = "hf"; },
        "RM103: it does not say that its format"},
       {"newer version", [](json& m) { m["format_version"] = 1; },

@@ -372,6 +372,27 @@ TEST_F(DamageTest, AnElementThatIsStoredTwiceAsTheSameCopyIsRefused) {
   EXPECT_THAT(findings()[0].message, HasSubstr("both store it as copy 0"));
 }
 
+TEST_F(DamageTest, ACopyNumberThatNoOtherCopyLeadsUpToIsRefused) {
+  fs::remove_all(path_);
+  write_checkpoint(path_, test::tiny_catalog(), {.copies = 2, .job_id = "test"});
+  for (const char* shard : {"shard-00002-of-00004.h5", "shard-00003-of-00004.h5"}) {
+    forge(shard, [](native::ShardDraft& draft) {
+      for (Extent& extent : draft.index.extents) extent.copy = 3;
+    });
+  }
+  EXPECT_EQ(refusal(path_), "RM304");
+  EXPECT_THAT(findings()[0].message, HasSubstr("stores copy 3, but there are 1 before it"));
+}
+
+TEST_F(DamageTest, ACopyNumberBeyondTheRanksIsNotBelieved) {
+  for (const std::uint32_t copy : {4U, 0x7fffffffU, 0xffffffffU}) {
+    fs::remove_all(path_);
+    write_checkpoint(path_, test::tiny_catalog());
+    forge(shard_0, [&](native::ShardDraft& draft) { draft.index.extents.back().copy = copy; });
+    EXPECT_THAT(findings()[0].message, HasSubstr("but there are 4 ranks"));
+  }
+}
+
 TEST_F(DamageTest, ATensorThatNobodyStoresIsAHoleEvenWithoutElements) {
   fs::remove_all(path_);
   write_checkpoint(path_, test::small_catalog({{{"empty", DType::f32, Box{{0, 0}}}, 0}}));

@@ -41,6 +41,13 @@ std::optional<FoundFile> follow(const FileSystem& files, const FileSystem::Path&
                   "put the file itself in its place"));
     return std::nullopt;
   }
+  const auto store = files.look(directory / "../../blobs");
+  if (!store || store->kind != EntryKind::directory) {
+    report(findings, name,
+           defect("RM603", "it is a link into '../../blobs', which is no directory itself",
+                  "put the file itself in its place"));
+    return std::nullopt;
+  }
   const FileSystem::Path blob = directory / target;
   const auto entry = files.look(blob);
   if (!entry || entry->kind != EntryKind::regular) {
@@ -62,6 +69,7 @@ const FoundFile* Directory::find(std::string_view name) const noexcept {
 
 Directory list_directory(const FileSystem& files, const FileSystem::Path& path,
                          Findings& findings) {
+  constexpr auto npos = std::string::npos;
   Directory directory;
   for (const Entry& entry : files.list(path)) {
     if (entry.kind == EntryKind::regular) {
@@ -70,6 +78,9 @@ Directory list_directory(const FileSystem& files, const FileSystem::Path& path,
       if (auto file = follow(files, path, entry.name, findings)) {
         directory.files.push_back(std::move(*file));
       }
+    } else if (entry.kind == EntryKind::other && entry.name.find(".safetensors") != npos) {
+      report(findings, entry.name,
+             defect("RM604", "it is no regular file", "put the file itself in its place"));
     } else {
       directory.others.push_back(entry.kind == EntryKind::directory ? entry.name + "/"
                                                                     : entry.name);

@@ -13,6 +13,7 @@
 #include "remesh/core/error.hpp"
 #include "remesh/schema/states.hpp"
 #include "remesh/store/file_system.hpp"
+#include "weights.hpp"
 
 namespace remesh::safetensors {
 namespace {
@@ -185,6 +186,27 @@ PackedFile packed(Packaging::File& file, std::vector<TensorDesc> tensors) {
   return result;
 }
 
+// Whether a reader would find every tensor again under the files' names.
+bool is_readable(const Packaging& packaging, const Parts& parts) {
+  enum class Holds { nothing, weights, optimizer };
+  const bool has_index = packaging.files.size() > 1 || !packaging.index_text.empty() ||
+                         !packaging.optimizer_index_text.empty();
+  std::vector<Holds> holds(packaging.files.size(), Holds::nothing);
+  for (const std::size_t k : parts.weights.tensors) holds[packaging.file_of[k]] = Holds::weights;
+  for (const std::size_t k : parts.optimizer.tensors) {
+    Holds& file = holds[packaging.file_of[k]];
+    // Where an index says what is where, no file can be of both parts: each has an index of its
+    // own.
+    if (file == Holds::weights && has_index) return false;
+    if (file == Holds::nothing) file = Holds::optimizer;
+  }
+  for (std::size_t file = 0; file < holds.size(); ++file) {
+    const bool named_so = is_optimizer_file(packaging.files[file].name);
+    if (named_so != (holds[file] == Holds::optimizer)) return false;
+  }
+  return true;
+}
+
 // The index of a part: the source's, while it says the same; none for a file alone that had none.
 // Of one that says something else, the metadata stays.
 std::string packed_index(const Catalog& wanted, const Part& part, const Packaging& packaging,
@@ -199,7 +221,11 @@ std::string packed_index(const Catalog& wanted, const Part& part, const Packagin
     total_size += num_bytes(wanted.tensors[k]);
     total_parameters += wanted.tensors[k].extent.num_elements();
   }
-  if (files.empty() || (files.size() == 1 && source_text.empty())) return {};
+  if (files.empty()) return {};
+  // A file alone needs no index: of the weights under any name, of the optimizer under its own.
+  const bool found_alone = part.stem != "optimizer" || packaging.files[*files.begin()].name ==
+                                                           fmt::format("{}{}", part.stem, ending);
+  if (files.size() == 1 && source_text.empty() && found_alone) return {};
   std::ranges::sort(map);
 
   CollectedFindings findings;
@@ -242,12 +268,13 @@ std::vector<std::vector<std::size_t>> split(std::span<const std::int64_t> sizes_
 }
 
 Packing pack(const Catalog& wanted, std::optional<std::int64_t> shard_size_bytes) {
-  const bool keeps = !shard_size_bytes && !wanted.packaging.empty();
   const Parts parts = parts_of(wanted.tensors);
   Packing packing;
-  packing.packaging =
-      keeps ? kept_packaging(wanted)
-            : split_packaging(wanted, parts, shard_size_bytes.value_or(default_shard_bytes));
+  if (!shard_size_bytes && !wanted.packaging.empty()) packing.packaging = kept_packaging(wanted);
+  if (packing.packaging.empty() || !is_readable(packing.packaging, parts)) {
+    packing.packaging =
+        split_packaging(wanted, parts, shard_size_bytes.value_or(default_shard_bytes));
+  }
   sort_by_name(packing.packaging);
 
   std::vector<std::vector<TensorDesc>> tensors(packing.packaging.files.size());

@@ -16,6 +16,7 @@
 #include "remesh/core/error.hpp"
 #include "remesh/store/open_files.hpp"
 #include "remesh/store/staging.hpp"
+#include "weights.hpp"
 
 namespace remesh::safetensors {
 namespace {
@@ -84,9 +85,10 @@ void check_side_names(const Catalog& wanted) {
   for (const SideFile& side : wanted.side) {
     check_component(side.name, "the list of side files");
     const auto& files = wanted.packaging.files;
-    if (side.name == index_name || side.name == optimizer_index_name ||
+    if (side.name == index_name || is_optimizer_file(side.name) ||
+        side.name.ends_with(".safetensors") ||
         std::ranges::find(files, side.name, &Packaging::File::name) != files.end()) {
-      throw Error(Errc::invalid_argument,
+      throw Error(Errc::unsupported,
                   fmt::format("cannot write the side file '{}': a file of tensors has that name",
                               side.name));
     }
@@ -168,9 +170,22 @@ class HfWriter final : public Writer {
     write_whole(files_, staging_.directory() / name, std::as_bytes(std::span(text)));
   }
 
+  // What the reader refuses in files of ours is something that the format cannot hold.
+  std::optional<OpenCheckpoint> parse_own(bool with_side_files, Findings& findings) const {
+    try {
+      return parse(files_, staging_.directory(), with_side_files, findings);
+    } catch (const Error& error) {
+      if (error.code() == Errc::io || error.code() == Errc::out_of_memory) throw;
+      throw Error(
+          Errc::unsupported,
+          fmt::format("cannot write this as hf, since no reader would take it: {}", error.what()),
+          error.id());
+    }
+  }
+
   OpenCheckpoint parse_back(bool with_side_files) const {
     StrictFindings findings;
-    auto parsed = parse(files_, staging_.directory(), with_side_files, findings);
+    auto parsed = parse_own(with_side_files, findings);
     if (!parsed) fail_differs("it has no file of tensors");
     renumber(*parsed, catalog_);
     return std::move(*parsed);

@@ -218,6 +218,50 @@ TEST(Pack, AnIndexThatCannotBeReadIsWrittenAnew) {
   EXPECT_THAT(text, ::testing::Not(HasSubstr("by")));
 }
 
+// Tensors 'a' and its state, in these files, with or without an index of the weights.
+Packing packed_state(const std::vector<const char*>& names,
+                     const std::vector<std::uint32_t>& file_of, bool with_index) {
+  Catalog catalog = bytes_catalog({6, 6});
+  catalog.tensors[1].name = "a@exp_avg";
+  for (const char* name : names) catalog.packaging.files.push_back(file(name));
+  catalog.packaging.file_of = file_of;
+  if (with_index) catalog.packaging.index_text = odd_index;
+  return pack(catalog, std::nullopt);
+}
+
+std::vector<std::string> names_of(const Packing& packing) {
+  std::vector<std::string> names;
+  for (const Packaging::File& file : packing.packaging.files) names.push_back(file.name);
+  return names;
+}
+
+TEST(Pack, AnOptimizerHasFilesOfItsOwn) {
+  const auto both = ElementsAre("model.safetensors", "optimizer.safetensors");
+  EXPECT_THAT(names_of(packed_state({}, {}, false)), both);
+  EXPECT_THAT(names_of(packed_state({"m.safetensors", "optimizer.safetensors"}, {0, 1}, false)),
+              ElementsAre("m.safetensors", "optimizer.safetensors"));
+  EXPECT_THAT(names_of(packed_state({"one.safetensors"}, {0, 0}, false)),
+              ElementsAre("one.safetensors"))
+      << "one file of both, without an index, is found again";
+}
+
+TEST(Pack, FilesThatNoReaderWouldFindAreNotKept) {
+  const auto both = ElementsAre("model.safetensors", "optimizer.safetensors");
+  EXPECT_THAT(names_of(packed_state({"optimizer.safetensors"}, {0, 0}, false)), both);
+  EXPECT_THAT(names_of(packed_state({"optimizer.safetensors", "x.safetensors"}, {0, 1}, false)),
+              both);
+  EXPECT_THAT(names_of(packed_state({"x.safetensors", "y.safetensors"}, {0, 1}, true)), both);
+  EXPECT_THAT(names_of(packed_state({"x.safetensors"}, {0, 0}, true)), both);
+}
+
+TEST(Pack, AnOptimizerInOneFileOfAnotherNameKeepsAnIndex) {
+  const Packing packing =
+      packed_state({"model.safetensors", "optimizer-00001-of-00001.safetensors"}, {0, 1}, false);
+  EXPECT_THAT(packing.packaging.optimizer_index_text,
+              HasSubstr("\"a@exp_avg\": \"optimizer-00001-of-00001.safetensors\""));
+  EXPECT_EQ(packing.packaging.index_text, "");
+}
+
 void expect_refused(const Catalog& catalog, Errc code, const std::string& says) {
   try {
     pack(catalog, std::nullopt);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -248,6 +250,15 @@ TEST_F(HubCache, AnyOtherLinkIsRefused) {
   }
 }
 
+TEST_F(HubCache, ABlobDirectoryThatIsItselfALinkIsNotFollowed) {
+  put(directory_ / "elsewhere/hash", "secret");
+  fs::create_directory_symlink(directory_ / "elsewhere", directory_ / "blobs");
+  put(snapshot() / "model.safetensors", plain_file({{"a", "x"}}));
+  link("config.json", "../../blobs/hash");
+  EXPECT_EQ(findings_of(snapshot()), "error RM603");
+  EXPECT_THAT(messages_, HasSubstr("which is no directory itself"));
+}
+
 TEST_F(HubCache, ALinkedBlobThatIsItselfALinkIsNotFollowed) {
   put(directory_ / "secret", plain_file({{"a", "x"}}));
   fs::create_directories(directory_ / "blobs");
@@ -262,6 +273,16 @@ TEST_F(HubCache, ALinkToABlobThatIsAbsentIsAMissingFile) {
   link(two, "../../blobs/gone");
   EXPECT_EQ(findings_of(snapshot()), "error RM203, error RM203");
   EXPECT_THAT(messages_, HasSubstr("a link to '../../blobs/gone', but there is no such file"));
+}
+
+TEST_F(HfReader, APipeInThePlaceOfAFileOfTensorsIsNotOpened) {
+  for (const char* name : {"model.safetensors.index.json", "optimizer.safetensors"}) {
+    fs::remove_all(directory_ / "pipe");
+    put(directory_ / "pipe/model.safetensors", plain_file({{"a", "x"}}));
+    ASSERT_EQ(::mkfifo((directory_ / "pipe" / name).c_str(), 0600), 0);
+    messages_.clear();
+    EXPECT_EQ(findings_of(directory_ / "pipe"), "error RM604") << name;
+  }
 }
 
 TEST_F(HfReader, ADirectoryInThePlaceOfAShardIsNoShard) {

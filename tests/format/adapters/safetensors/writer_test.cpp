@@ -227,8 +227,10 @@ TEST_F(HfWriterTest, RefusesASideFileThatChanged) {
 
 TEST_F(HfWriterTest, RefusesASideFileWithTheNameOfAWeightFileOrAPath) {
   for (const auto& [name, code] : std::vector<std::pair<std::string, Errc>>{
-           {"model.safetensors", Errc::invalid_argument},
-           {"model.safetensors.index.json", Errc::invalid_argument},
+           {"model.safetensors", Errc::unsupported},
+           {"model.safetensors.index.json", Errc::unsupported},
+           {"optimizer.safetensors", Errc::unsupported},
+           {"other.safetensors", Errc::unsupported},
            {"../config.json", Errc::unsafe}}) {
     Catalog catalog = every_kind();
     catalog.side = {{name, 0, {}}};

@@ -55,8 +55,8 @@ class Layout {
   static Layout replicated(Mesh mesh, std::size_t num_tensors);
 
   /// `stages` is empty where the model has no layers, otherwise it has one entry for each
-  /// coordinate of pp. Throws Error(invalid_argument) if a number is out of range or stages do not
-  /// fit the mesh.
+  /// coordinate of pp. Throws Error(invalid_argument) if a number is out of range, stages do not
+  /// fit the mesh, or a split names an axis twice.
   Layout(Mesh mesh, std::vector<Placement> placements, std::vector<Placed> placed, Stages stages);
 
   const Mesh& mesh() const noexcept { return mesh_; }
