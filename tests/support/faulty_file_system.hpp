@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,19 +32,26 @@ class FaultyFileSystem final : public FileSystem {
     counter_->fail_at(number, std::numeric_limits<std::int64_t>::max());
   }
 
+  /// What was done to files, in order: a write at an offset, or a sync (offset -1).
+  struct Event {
+    Path path;
+    std::int64_t offset = -1;
+  };
+  const std::vector<Event>& events() const noexcept { return counter_->events; }
+
   /// The calls that changed something, or should have.
   std::int64_t calls() const noexcept { return counter_->calls(); }
 
   std::unique_ptr<File> open(const Path& path) const override {
-    return std::make_unique<FaultyFile>(inner_.open(path), counter_);
+    return std::make_unique<FaultyFile>(inner_.open(path), path, counter_);
   }
   std::unique_ptr<File> create(const Path& path) override {
     counter_->count("create");
-    return std::make_unique<FaultyFile>(inner_.create(path), counter_);
+    return std::make_unique<FaultyFile>(inner_.create(path), path, counter_);
   }
   std::unique_ptr<File> open_for_writing(const Path& path) override {
     counter_->count("open_for_writing");
-    return std::make_unique<FaultyFile>(inner_.open_for_writing(path), counter_);
+    return std::make_unique<FaultyFile>(inner_.open_for_writing(path), path, counter_);
   }
   std::optional<Entry> look(const Path& path) const override { return inner_.look(path); }
   std::vector<Entry> list(const Path& directory) const override { return inner_.list(directory); }
@@ -84,8 +92,15 @@ class FaultyFileSystem final : public FileSystem {
                   std::string(what) + ": injected failure of call " + std::to_string(number));
     }
     std::int64_t calls() const noexcept { return calls_; }
+    void note(Event event) {
+      const std::lock_guard lock(mutex_);
+      events.push_back(std::move(event));
+    }
+
+    std::vector<Event> events;
 
    private:
+    std::mutex mutex_;
     std::atomic<std::int64_t> calls_{0};
     std::atomic<std::int64_t> first_{std::numeric_limits<std::int64_t>::max()};
     std::atomic<std::int64_t> last_{std::numeric_limits<std::int64_t>::max()};
@@ -93,25 +108,28 @@ class FaultyFileSystem final : public FileSystem {
 
   class FaultyFile final : public File {
    public:
-    FaultyFile(std::unique_ptr<File> inner, std::shared_ptr<Counter> counter)
-        : inner_(std::move(inner)), counter_(std::move(counter)) {}
+    FaultyFile(std::unique_ptr<File> inner, Path path, std::shared_ptr<Counter> counter)
+        : inner_(std::move(inner)), path_(std::move(path)), counter_(std::move(counter)) {}
 
     void read_at(std::int64_t offset, std::span<std::byte> into) const override {
       inner_->read_at(offset, into);
     }
     void write_at(std::int64_t offset, std::span<const std::byte> from) override {
       counter_->count("write_at");
+      counter_->note({path_, offset});
       inner_->write_at(offset, from);
     }
     std::int64_t size_bytes() const override { return inner_->size_bytes(); }
     void sync() override {
       counter_->count("sync");
+      counter_->note({path_, -1});
       inner_->sync();
     }
     void forget_cache() noexcept override { inner_->forget_cache(); }
 
    private:
     std::unique_ptr<File> inner_;
+    const Path path_;
     std::shared_ptr<Counter> counter_;
   };
 

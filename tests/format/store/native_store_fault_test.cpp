@@ -1,7 +1,9 @@
 // A disk that fails: whatever call it is, no checkpoint is visible that is not whole.
 
 #include <filesystem>
+#include <map>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +11,7 @@
 #include "faulty_file_system.hpp"
 #include "native_fixture.hpp"
 #include "remesh/core/error.hpp"
+#include "shard_format.hpp"
 #include "temporary_directory.hpp"
 
 namespace remesh {
@@ -71,6 +74,28 @@ TEST(NativeStoreFaults, AMachineThatStopsLeavesWhatTheNextJobCanDiscard) {
     write_checkpoint(directory / "ckpt", test::tiny_catalog(),
                      {.job_id = "test", .discard_leftovers = true});
     EXPECT_EQ(test::what_differs(*test::open_strict(directory / "ckpt")), "");
+  }
+}
+
+// A header says "sealed" of what lies behind it; after a power cut that must be true.
+TEST(NativeStoreFaults, AShardCallsItselfSealedOnlyWhenItsPayloadIsOnTheMedium) {
+  TemporaryDirectory directory;
+  FaultyFileSystem files(posix_file_system());
+  write_checkpoint(directory / "ckpt", test::tiny_catalog(), {.job_id = "test"}, files);
+  std::map<fs::path, std::vector<std::int64_t>> offsets;
+  for (const auto& [path, offset] : files.events()) {
+    if (path.extension() == ".h5") offsets[path].push_back(offset);
+  }
+  ASSERT_EQ(offsets.size(), 3U);
+  for (const auto& [path, of_file] : offsets) {
+    SCOPED_TRACE(path);
+    // From behind: a sync, the header, the index, and before them the sync of the payload.
+    ASSERT_GE(of_file.size(), 5U);
+    const auto end = of_file.rbegin();
+    EXPECT_EQ(end[0], -1);
+    EXPECT_EQ(end[1], 0);
+    EXPECT_GE(end[2], native::header_bytes);
+    EXPECT_EQ(end[3], -1);
   }
 }
 
