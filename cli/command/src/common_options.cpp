@@ -37,6 +37,10 @@ void add_work_options(CLI::App& verb, WorkOptions& work) {
   verb.add_option("--memory", work.memory, "the most memory to hold, at least 64MiB [1GiB]")
       ->type_name("SIZE")
       ->group(group);
+  verb.add_option("--read-limit", work.read_limit,
+                  "read no faster than this, for storage that others use: 500MB/s")
+      ->type_name("RATE")
+      ->group(group);
   verb.add_option("--progress", work.progress, "auto, bar, plain, json or off")
       ->check(CLI::IsMember({"auto", "bar", "plain", "json", "off"}))
       ->group(group);

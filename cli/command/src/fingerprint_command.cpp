@@ -18,6 +18,7 @@
 #include "program.hpp"
 #include "remesh/adapters/open.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/store/limited_file_system.hpp"
 #include "remesh/verify/fingerprint.hpp"
 #include "remesh/verify/verify.hpp"
 #include "text.hpp"
@@ -41,6 +42,7 @@ struct Options {
 
 /// A checkpoint's tensors and what their bytes digest to.
 struct Taken {
+  std::unique_ptr<LimitedFileSystem> files;
   std::unique_ptr<Reader> reader;
   std::vector<Digest> digests;
 
@@ -51,7 +53,8 @@ Taken take(const Options& options, Session& session) {
   Machine machine(options.work, session.out, session.stop);
   StrictFindings findings;
   Taken taken;
-  taken.reader = open_reader(session.files, options.path, options.from, findings);
+  taken.files = std::make_unique<LimitedFileSystem>(session.files, read_limit_of(options.work));
+  taken.reader = open_reader(*taken.files, options.path, options.from, findings);
   taken.digests = tensor_digests(machine.judge(), *taken.reader);
   return taken;
 }

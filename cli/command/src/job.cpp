@@ -22,6 +22,7 @@
 #include "remesh/plan/summary.hpp"
 #include "remesh/schema/mesh_text.hpp"
 #include "remesh/schema/states.hpp"
+#include "remesh/store/limited_file_system.hpp"
 #include "target_mesh.hpp"
 #include "text.hpp"
 
@@ -299,7 +300,8 @@ Wanted wanted_of(const Job& job) {
 }
 
 int run_job(JobKind kind, const JobOptions& options, Session& session) {
-  const Job job = open_job(kind, options, session.files);
+  LimitedFileSystem files(session.files, read_limit_of(options.work));
+  const Job job = open_job(kind, options, files);
   if (options.dry_run) return plan_job(job, options, session);
   return do_job(job, options, session);
 }

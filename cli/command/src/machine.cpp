@@ -1,6 +1,9 @@
 #include "machine.hpp"
 
+#include <string_view>
+
 #include "progress_view.hpp"
+#include "remesh/core/error.hpp"
 
 namespace remesh {
 namespace {
@@ -12,6 +15,15 @@ LogLevel level_of(const Output& out) {
 }
 
 }  // namespace
+
+std::int64_t read_limit_of(const WorkOptions& options) {
+  std::string_view rate = options.read_limit;
+  if (rate.empty()) return 0;
+  if (rate.ends_with("/s")) rate.remove_suffix(2);
+  const std::int64_t bytes = parse_bytes(rate);
+  if (bytes > 0) return bytes;
+  throw Error(Errc::invalid_argument, "cannot read at a rate of 0 bytes a second");
+}
 
 Machine::Machine(const WorkOptions& options, const Output& out, const StopFlag& stop)
     : budget_(parse_bytes(options.memory)),

@@ -17,8 +17,13 @@ namespace remesh {
 struct WorkOptions {
   int threads = 0;
   std::string memory = "1GiB";
+  std::string read_limit;
   std::string progress = "auto";
 };
+
+/// The bytes a second that --read-limit allows; 0 where it is not given. Throws
+/// Error(invalid_argument) if it is no rate.
+std::int64_t read_limit_of(const WorkOptions& options);
 
 /// The threads, the memory and the watchers of one command.
 class Machine {

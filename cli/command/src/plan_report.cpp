@@ -8,7 +8,9 @@
 #include "exit_code.hpp"
 #include "finding_text.hpp"
 #include "json_parts.hpp"
+#include "machine_facts.hpp"
 #include "remesh/core/budget.hpp"
+#include "remesh/execute/peak.hpp"
 #include "remesh/plan/summary.hpp"
 #include "selection_report.hpp"
 #include "text.hpp"
@@ -22,6 +24,22 @@ struct Answer {
   std::optional<PlanSummary> summary;
   std::string reason;
 };
+
+/// What the job would hold at most, and what it may.
+struct Memory {
+  std::int64_t peak = 0;
+  std::int64_t limit = 0;
+};
+
+Memory memory_of(const Job& job, const JobOptions& options, const Answer& answer) {
+  Memory memory;
+  memory.limit = MemoryBudget(parse_bytes(options.work.memory)).limit_bytes();
+  if (!answer.summary) return memory;
+  const int workers = options.work.threads > 0 ? options.work.threads : usable_processors();
+  memory.peak = peak_bytes(job.source->catalog(), job.source->extents(), answer.wanted.catalog,
+                           options.copies, workers, memory.limit);
+  return memory;
+}
 
 Answer answer_of(const Job& job, const JobOptions& options) {
   Answer answer;
@@ -38,7 +56,7 @@ Answer answer_of(const Job& job, const JobOptions& options) {
   return answer;
 }
 
-Table cost_table(const PlanSummary& plan, std::int64_t memory_bytes) {
+Table cost_table(const PlanSummary& plan, const Memory& memory) {
   Table table;
   table.add({"tensors", fmt::format("{}, {}", plan.num_tensors, format_bytes(plan.payload_bytes))});
   table.add({"reads", format_bytes(plan.read_bytes)});
@@ -53,7 +71,8 @@ Table cost_table(const PlanSummary& plan, std::int64_t memory_bytes) {
     const auto [least, most] = std::ranges::minmax(plan.rank_bytes);
     table.add({"a rank holds", fmt::format("{} to {}", format_bytes(least), format_bytes(most))});
   }
-  table.add({"peak memory", fmt::format("at most {} (--memory)", format_bytes(memory_bytes))});
+  table.add({"peak memory", fmt::format("at most {} (--memory {})", format_bytes(memory.peak),
+                                        format_bytes(memory.limit))});
   return table;
 }
 
@@ -64,8 +83,8 @@ void print_ranks(const PlanSummary& plan, Output& out) {
   }
 }
 
-void print_plan(const PlanSummary& plan, std::int64_t memory_bytes, Output& out) {
-  for (const std::string& line : cost_table(plan, memory_bytes).lines()) out.line(line);
+void print_plan(const PlanSummary& plan, const Memory& memory, Output& out) {
+  for (const std::string& line : cost_table(plan, memory).lines()) out.line(line);
   print_ranks(plan, out);
   for (const std::string& split : plan.uneven) out.line("uneven: " + escaped(split));
 }
@@ -77,7 +96,7 @@ void print_replicas(const Job& job, const PlanSummary& plan, Output& out) {
                        counted(plan.replicated_tensors, "tensor")));
 }
 
-Json costs_json(const PlanSummary& plan, std::int64_t memory_bytes) {
+Json costs_json(const PlanSummary& plan, const Memory& memory) {
   return {{"tensors", plan.num_tensors},
           {"payload_bytes", plan.payload_bytes},
           {"read_bytes", plan.read_bytes},
@@ -86,14 +105,14 @@ Json costs_json(const PlanSummary& plan, std::int64_t memory_bytes) {
           {"kept_bytes", plan.kept_bytes},
           {"rank_moved_bytes", plan.moved_bytes},
           {"worker_moved_bytes", plan.worker_moved_bytes},
-          {"peak_memory_bytes", memory_bytes},
+          {"peak_memory_bytes", memory.peak},
           {"replicated_tensors", plan.replicated_tensors},
           {"uneven", plan.uneven},
           {"rank_bytes", plan.rank_bytes}};
 }
 
 Json plan_json(const Job& job, const JobOptions& options, const Answer& answer,
-               std::int64_t memory_bytes) {
+               const Memory& memory) {
   const Catalog& source = job.source->catalog();
   Json document = new_document("plan");
   document["source"] = {
@@ -101,7 +120,7 @@ Json plan_json(const Job& job, const JobOptions& options, const Answer& answer,
   document["target"] = {{"format", job.to}, {"mesh", json_of(job.mesh)}};
   document["possible"] = answer.summary.has_value();
   document["reason"] = text_or_null(answer.reason);
-  document["costs"] = answer.summary ? costs_json(*answer.summary, memory_bytes) : Json(nullptr);
+  document["costs"] = answer.summary ? costs_json(*answer.summary, memory) : Json(nullptr);
   add_selection(job, answer.wanted.left, document);
   document["findings"] = json_of(job.findings);
   return document;
@@ -117,22 +136,23 @@ void check_free(const JobOptions& options, const FileSystem& files) {
 }  // namespace
 
 int plan_job(const Job& job, const JobOptions& options, Session& session) {
-  const MemoryBudget budget(parse_bytes(options.work.memory));
+  const MemoryBudget enough(parse_bytes(options.work.memory));
   check_free(options, session.files);
   const Answer answer = answer_of(job, options);
+  const Memory memory = memory_of(job, options, answer);
 
   Output& out = session.out;
   out.line(both_meshes(job.source->catalog().layout.mesh(), job.mesh));
   print_findings(job.findings, out);
   if (answer.summary) {
     print_selection(job, answer.wanted, out);
-    print_plan(*answer.summary, budget.limit_bytes(), out);
+    print_plan(*answer.summary, memory, out);
     print_replicas(job, *answer.summary, out);
   } else {
     out.line(fmt::format("{}: {}", out.bad("impossible"), escaped(answer.reason)));
   }
   out.line("nothing was written");
-  out.document(plan_json(job, options, answer, budget.limit_bytes()));
+  out.document(plan_json(job, options, answer, memory));
   return answer.summary ? exit_code::done : exit_code::no;
 }
 

@@ -11,6 +11,7 @@
 #include "program.hpp"
 #include "remesh/adapters/open.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/store/limited_file_system.hpp"
 #include "remesh/verify/verify.hpp"
 #include "verify_report.hpp"
 
@@ -46,12 +47,13 @@ bool is_answer(Errc code) {
 
 Report judge(const Options& options, Session& session, Verdict& verdict) {
   Machine machine(options.work, session.out, session.stop);
+  const LimitedFileSystem files(session.files, read_limit_of(options.work));
   const Level level = parse_level(options.level).value_or(Level::full);
   const std::string detected;
-  const Opener left = opener(session.files, options.from, verdict.side);
+  const Opener left = opener(files, options.from, verdict.side);
   try {
     if (!verdict.against) return verify(machine.judge(), left, level);
-    const Opener right = opener(session.files, detected, *verdict.against);
+    const Opener right = opener(files, detected, *verdict.against);
     return verify_against(machine.judge(), left, right, level);
   } catch (const Error& error) {
     if (!is_answer(error.code())) throw;

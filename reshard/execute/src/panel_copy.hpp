@@ -16,6 +16,15 @@ struct Panel {
   Box box;  ///< in elements
 };
 
+/// The largest panels.
+inline constexpr std::int64_t most_panel_bytes = std::int64_t{2} << 20;
+
+/// What one buffer of one worker may have: a quarter of the budget is for panels.
+constexpr std::int64_t panel_limit(std::int64_t limit_bytes, std::int64_t workers, int buffers) {
+  const std::int64_t share = limit_bytes / 4 / (buffers * workers);
+  return share < most_panel_bytes ? share : most_panel_bytes;
+}
+
 /// All panels of all tensors of the target. A panel has at most `max_bytes` in either dtype; for
 /// elements narrower than a byte, one row may have more. `source_of` maps target numbers to source
 /// numbers.

@@ -20,7 +20,6 @@ namespace {
 using detail::Panel;
 using detail::PanelBuffers;
 
-constexpr std::int64_t most_panel_bytes = std::int64_t{2} << 20;
 constexpr std::int64_t least_panel_bytes = std::int64_t{64} << 10;
 
 bool serves(const TensorDesc& stored, const TensorDesc& wanted, bool may_change) {
@@ -53,10 +52,9 @@ std::vector<std::size_t> match(const Catalog& source, const Catalog& target, boo
   return source_of;
 }
 
-// What one worker may hold in one of its buffers: a quarter of the budget is for panels.
 std::int64_t panel_bytes(const Context& context, int buffers) {
   const std::int64_t workers = context.pool.size();
-  const std::int64_t share = context.budget.limit_bytes() / 4 / (buffers * workers);
+  const std::int64_t share = detail::panel_limit(context.budget.limit_bytes(), workers, buffers);
   if (share < least_panel_bytes) {
     throw Error(
         Errc::out_of_memory,
@@ -66,7 +64,7 @@ std::int64_t panel_bytes(const Context& context, int buffers) {
                     format_bytes(least_panel_bytes * 4 * buffers * workers)),
         "RM705");
   }
-  return std::min(share, most_panel_bytes);
+  return share;
 }
 
 // What passes by while panels are moved.

@@ -1,0 +1,68 @@
+#include "remesh/execute/peak.hpp"
+
+#include <algorithm>
+
+#include "panel_copy.hpp"
+
+namespace remesh {
+namespace {
+
+// Measured, rounded up (x86-64, glibc, libhdf5 1.10.8).
+constexpr std::int64_t program_bytes = std::int64_t{22} << 20;
+constexpr std::int64_t worker_bytes = std::int64_t{2} << 20;  // stack, scratch for reads
+constexpr std::int64_t tensor_bytes = 1720;                   // catalogs, tallies, digests
+constexpr std::int64_t header_bytes = 420;                    // of an HF source, for each tensor
+constexpr std::int64_t source_piece_bytes = 400;
+constexpr std::int64_t target_piece_bytes = 500;
+// libhdf5 keeps what it knows of a dataset while a shard is created, up to the size of its cache.
+constexpr std::int64_t dataset_bytes = 10'000;
+constexpr std::int64_t dataset_cache_bytes = std::int64_t{42} << 20;
+
+std::int64_t name_bytes(const Catalog& catalog) {
+  std::int64_t bytes = 0;
+  for (const TensorDesc& tensor : catalog.tensors) bytes += std::ssize(tensor.name);
+  return bytes;
+}
+
+std::int64_t packaging_bytes(const Packaging& packaging) {
+  std::int64_t bytes =
+      std::ssize(packaging.index_text) + std::ssize(packaging.optimizer_index_text);
+  for (const Packaging::File& file : packaging.files) bytes += std::ssize(file.verbatim_header);
+  return bytes;
+}
+
+std::int64_t target_pieces(const Catalog& wanted, std::int64_t copies) {
+  if (wanted.layout.placed().empty() || wanted.layout.mesh().num_ranks() == 1) {
+    return std::ssize(wanted.tensors);
+  }
+  std::int64_t pieces = 0;
+  for (std::size_t tensor = 0; tensor < wanted.tensors.size(); ++tensor) {
+    for (const HeldBox& held : wanted.layout.boxes(tensor, wanted.tensors[tensor])) {
+      pieces += std::min(copies, static_cast<std::int64_t>(held.holders.size()));
+    }
+  }
+  return pieces;
+}
+
+}  // namespace
+
+std::int64_t peak_bytes(const Catalog& source, const ExtentMap& stored, const Catalog& wanted,
+                        std::int64_t copies, int workers, std::int64_t limit_bytes) {
+  const bool casts = !std::ranges::equal(source.tensors, wanted.tensors);
+  const int per_worker = casts ? 3 : 2;
+  std::int64_t buffer = 0;
+  for (const auto* catalog : {&source, &wanted}) {
+    for (const TensorDesc& tensor : catalog->tensors) buffer = std::max(buffer, num_bytes(tensor));
+  }
+  buffer = std::min(buffer, detail::panel_limit(limit_bytes, workers, per_worker));
+
+  const std::int64_t pieces = target_pieces(wanted, copies);
+  std::int64_t bytes = program_bytes + workers * (worker_bytes + per_worker * buffer);
+  bytes += std::ssize(source.tensors) * tensor_bytes + 6 * name_bytes(source);
+  bytes += std::ssize(stored.extents()) * source_piece_bytes + pieces * target_piece_bytes;
+  if (source.format != "remesh") bytes += std::ssize(source.tensors) * header_bytes;
+  if (wanted.format == "remesh") bytes += std::min(pieces * dataset_bytes, dataset_cache_bytes);
+  return bytes + 4 * packaging_bytes(source.packaging);
+}
+
+}  // namespace remesh
