@@ -22,21 +22,43 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
-  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_integer(number_integer_t value) override {
+    return in_flat_ ? add_flat(value) : add(value);
+  }
   bool number_unsigned(number_unsigned_t value) override {
     if (value > static_cast<number_unsigned_t>(INT64_MAX)) {
+      if (in_flat_) throw NotFlat();
       damaged(fmt::format("the number {} has more than 63 bits", value), "RM103");
     }
-    return add(static_cast<std::int64_t>(value));
+    return number_integer(static_cast<std::int64_t>(value));
   }
   bool number_float(number_float_t /*value*/, const string_t& text) override {
+    if (in_flat_) throw NotFlat();
     damaged(fmt::format("the number {} is no integer", text.substr(0, 40)), "RM103");
   }
-  bool string(string_t& value) override { return add(std::move(value)); }
+  bool string(string_t& value) override {
+    if (!in_flat_) return add(std::move(value));
+    if (member_ == nullptr || in_array_) throw NotFlat();
+    member_->kind = FlatObject::Member::Kind::text;
+    member_->text.swap(value);
+    member_ = nullptr;
+    return true;
+  }
   bool binary(binary_t& /*value*/) override { return false; }
 
-  bool start_object(std::size_t /*elements*/) override { return open(Json::object()); }
+  bool start_object(std::size_t /*elements*/) override {
+    if (in_flat_) throw NotFlat();
+    if (!stream_.take_flat || !is_streamed()) return open(Json::object());
+    in_flat_ = true;
+    flat_.clear();
+    return true;
+  }
   bool key(string_t& name) override {
+    if (in_flat_) {
+      member_ = &flat_.add();
+      member_->key.swap(name);
+      return true;
+    }
     Frame& frame = frames_.back();
     if (frame.value.contains(name)) {
       damaged(fmt::format("the key {:?} stands twice in one object", name), "RM608");
@@ -44,9 +66,26 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
     frame.key = std::move(name);
     return true;
   }
-  bool end_object() override { return close(); }
-  bool start_array(std::size_t /*elements*/) override { return open(Json::array()); }
-  bool end_array() override { return close(); }
+  bool end_object() override {
+    if (!in_flat_) return close();
+    in_flat_ = false;
+    if (!stream_.take_flat(flat_)) throw NotFlat();
+    return true;
+  }
+  bool start_array(std::size_t /*elements*/) override {
+    if (!in_flat_) return open(Json::array());
+    if (member_ == nullptr || in_array_) throw NotFlat();
+    member_->kind = FlatObject::Member::Kind::integers;
+    member_->integers.clear();
+    in_array_ = true;
+    return true;
+  }
+  bool end_array() override {
+    if (!in_flat_) return close();
+    in_array_ = false;
+    member_ = nullptr;
+    return true;
+  }
 
   bool parse_error(std::size_t position, const std::string& /*last_token*/,
                    const Json::exception& error) override {
@@ -60,6 +99,24 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
     std::int64_t values_before = 0;
   };
 
+  // Whether what begins now is an element of the stream.
+  bool is_streamed() const {
+    return frames_.size() == 2 && frames_.front().key == stream_.key &&
+           frames_.back().value.is_array();
+  }
+
+  bool add_flat(std::int64_t value) {
+    if (member_ == nullptr) throw NotFlat();
+    if (in_array_) {
+      member_->integers.push_back(value);
+      return true;
+    }
+    member_->kind = FlatObject::Member::Kind::integer;
+    member_->integer = value;
+    member_ = nullptr;
+    return true;
+  }
+
   bool open(Json value) {
     if (frames_.size() >= most_depth) {
       damaged(fmt::format("its JSON is nested deeper than {}", most_depth), "RM605");
@@ -71,8 +128,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   bool close() {
     Frame frame = std::move(frames_.back());
     frames_.pop_back();
-    if (frames_.size() == 2 && frames_.front().key == stream_.key &&
-        frames_.back().value.is_array()) {
+    if (is_streamed()) {
       stream_.take(frame.value);
       values_ = frame.values_before;
       return true;
@@ -81,6 +137,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   }
 
   bool add(Json value) {
+    if (in_flat_) throw NotFlat();
     if (++values_ > most_values) {
       damaged(fmt::format("its JSON has more than {} values", most_values), "RM605");
     }
@@ -98,9 +155,26 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   std::vector<Frame> frames_;
   Json root_;
   std::int64_t values_ = 0;
+
+  bool in_flat_ = false;
+  FlatObject flat_;
+  FlatObject::Member* member_ = nullptr;  // whose value comes next
+  bool in_array_ = false;
 };
 
 }  // namespace
+
+FlatObject::Member& FlatObject::add() {
+  if (size_ == members_.size()) members_.emplace_back();
+  return members_[size_++];
+}
+
+const FlatObject::Member* FlatObject::find(std::string_view key, Member::Kind kind) const noexcept {
+  for (std::size_t at = 0; at < size_; ++at) {
+    if (members_[at].key == key) return members_[at].kind == kind ? &members_[at] : nullptr;
+  }
+  return nullptr;
+}
 
 Json parse_json(std::string_view text, const JsonStream& stream) {
   TreeBuilder builder(stream);

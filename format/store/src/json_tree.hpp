@@ -15,10 +15,41 @@ namespace remesh::native {
 
 using Json = nlohmann::json;
 
+/// An object of texts, integers and arrays of integers, whose memory is used again for the next
+/// one.
+class FlatObject {
+ public:
+  struct Member {
+    enum class Kind : std::uint8_t { text, integer, integers };
+    std::string key;
+    Kind kind = Kind::text;
+    std::string text;
+    std::int64_t integer = 0;
+    std::vector<std::int64_t> integers;
+  };
+
+  void clear() noexcept { size_ = 0; }
+  Member& add();
+  std::size_t size() const noexcept { return size_; }
+  /// The member of that name and kind; null if there is none.
+  const Member* find(std::string_view key, Member::Kind kind) const noexcept;
+
+ private:
+  std::vector<Member> members_;  // of which the first size_ count
+  std::size_t size_ = 0;
+};
+
+/// Thrown where an element is not flat, or JsonStream::take_flat does not want it.
+struct NotFlat {};
+
 /// Takes the elements of the top-level array `key` as they end, so that they need not be kept.
 struct JsonStream {
   std::string key;
   std::function<void(const Json& element)> take;
+  /// If given, elements are read as flat objects, many times faster than as trees, and the first
+  /// that is none, or for which this returns false, ends the parse by NotFlat: then `take` may look
+  /// at all of them, and say what is wrong.
+  std::function<bool(const FlatObject& element)> take_flat = nullptr;
 };
 
 /// Parses `text`, whole. Throws Error(corrupt): RM103 if it is not JSON or holds a number with a

@@ -33,7 +33,53 @@ struct Tensors {
   std::vector<Placed> placed;
 
   void take(const Json& element);
+  // The same, of one that is as we write them; false, and nothing taken, for any other.
+  bool take_flat(const FlatObject& element);
 };
+
+bool Tensors::take_flat(const FlatObject& element) {
+  using Kind = FlatObject::Member::Kind;
+  const auto* const digest_text = element.find("digest", Kind::text);
+  const auto* const dtype_text = element.find("dtype", Kind::text);
+  const auto* const layer = element.find("layer", Kind::integer);
+  const auto* const name = element.find("name", Kind::text);
+  const auto* const placement = element.find("placement", Kind::integer);
+  const auto* const shape = element.find("shape", Kind::integers);
+  constexpr std::size_t members = 6;
+  if (element.size() != members || descs.size() >= most_tensors || !digest_text || !dtype_text ||
+      !layer || !name || !placement || !shape) {
+    return false;
+  }
+  const auto digest = parse_digest(digest_text->text);
+  const auto dtype = parse_dtype(dtype_text->text);
+  const auto is_negative = [](std::int64_t size) { return size < 0; };
+  if (!digest || !dtype || placement->integer < 0 || placement->integer > most_u32 ||
+      layer->integer < -1 || layer->integer > std::numeric_limits<std::int32_t>::max() ||
+      shape->integers.size() > static_cast<std::size_t>(max_ndim) ||
+      std::ranges::any_of(shape->integers, is_negative)) {
+    return false;
+  }
+  TensorDesc desc{name->text, *dtype, Box::whole(shape->integers)};
+  if (!why_not_storable(desc).empty()) return false;
+  descs.push_back(std::move(desc));
+  digests.push_back(*digest);
+  placed.push_back(
+      {static_cast<std::uint32_t>(placement->integer), static_cast<std::int32_t>(layer->integer)});
+  return true;
+}
+
+// All of a manifest but its tensors, which go to `tensors`.
+Json parse_tree(std::string_view text, Tensors& tensors) {
+  const auto take = [&](const Json& element) { tensors.take(element); };
+  try {
+    return parse_json(text, {"tensors", take, [&](const FlatObject& element) {
+                               return tensors.take_flat(element);
+                             }});
+  } catch (const NotFlat&) {
+    tensors = {};
+    return parse_json(text, {"tensors", take});
+  }
+}
 
 void Tensors::take(const Json& element) {
   if (descs.size() >= most_tensors) {
@@ -168,8 +214,7 @@ void refuse_other_version(std::string_view text) {
 
 Manifest parse_version_0(std::string_view text) {
   Tensors tensors;
-  const Json root =
-      parse_json(text, {"tensors", [&](const Json& element) { tensors.take(element); }});
+  const Json root = parse_tree(text, tensors);
   check_version(root);
   const Members members(root, "it",
                         {"files", "format", "format_version", "layout", "mesh", "packaging",
