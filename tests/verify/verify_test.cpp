@@ -96,6 +96,23 @@ TEST_F(Verify, OnlyFullReadsEveryByte) {
   EXPECT_EQ(judge(fixture).bytes_unprotected, 596096) << "safetensors records no digest";
 }
 
+// A copy that was cut, or begun anew, shows at the ends of a file.
+TEST_F(Verify, QuickReadsTheFirstAndTheLastBlockOfEveryFile) {
+  const ExtentMap map = test::open_strictly(ck1_)->extents();
+  const auto all = map.extents();
+  for (std::size_t at = 0; at < all.size(); ++at) {
+    const bool first = at == 0 || all[at - 1].file != all[at].file;
+    const bool last = at + 1 == all.size() || all[at + 1].file != all[at].file;
+    if (!first && !last) continue;
+    const fs::path file = ck1_ / map.files()[all[at].file].name;
+    const std::int64_t byte = all[at].offset_bytes + all[at].length_bytes - 1;
+    flip(file, byte);
+    EXPECT_THAT(ids(judge(ck1_, Level::quick)), Contains("RM207")) << file << " at " << byte;
+    flip(file, byte);
+  }
+  EXPECT_THAT(judge(ck1_, Level::quick).findings, IsEmpty());
+}
+
 TEST_F(Verify, TheSameTensorsInOtherLayoutsAndFormatsAreEqual) {
   for (const Level level : {Level::header, Level::quick, Level::full}) {
     for (const fs::path& left : {fixture, ck1_, ck2_}) {
