@@ -38,30 +38,42 @@ auto order_of(const std::vector<detail::StateDictPlace>& places, const Claim& cl
   return std::tuple(claim.is_state, block, claim.layer, run, claim.expert, claim.rule);
 }
 
+// The claims of one rule: for each layer and each expert that its name has a place for.
+void add_claims(std::uint32_t rule, const detail::NamePattern& name, const detail::Counts& counts,
+                std::vector<Claim>& claims) {
+  const Index layers = name.has_layer() ? counts.layers : 1;
+  const Index experts = name.has_expert() ? counts.experts : 1;
+  for (Index layer = 0; layer < layers; ++layer) {
+    for (Index expert = 0; expert < experts; ++expert) {
+      claims.push_back({.rule = rule,
+                        .layer = name.has_layer() ? static_cast<std::int32_t>(layer) : -1,
+                        .expert = name.has_expert() ? static_cast<std::int32_t>(expert) : -1});
+    }
+  }
+}
+
+// How many tensors that will be, or more than may be listed.
+Index count_claims(const detail::NamePattern& name, const detail::Counts& counts) {
+  const Index layers = name.has_layer() ? std::min(counts.layers, most_tensors + 1) : 1;
+  const Index experts = name.has_expert() ? std::min(counts.experts, most_tensors + 1) : 1;
+  return layers * experts;
+}
+
 // All that the model must have, in the order of the rules.
 std::vector<Claim> needed_claims(const MapRules& rules, const detail::Values& values) {
-  const auto [layers, experts] = count_all(rules, values, {});
+  const detail::Counts counts = count_all(rules, values, {});
   std::vector<Claim> claims;
   for (std::uint32_t rule = 0; rule < rules.tensors.size(); ++rule) {
     const detail::NamePattern& name = rules.tensors[rule].name;
     if (!values.holds(rules.tensors[rule].needed)) continue;
-    const Index of_layers = name.has_layer() ? layers : 1;
-    const Index of_experts = name.has_expert() ? experts : 1;
-    if (of_layers > most_tensors || of_experts > most_tensors ||
-        std::ssize(claims) + of_layers * of_experts > most_tensors) {
+    if (std::ssize(claims) + count_claims(name, counts) > most_tensors) {
       throw Error(
           Errc::unsupported,
           fmt::format("cannot list the tensors of model '{}': with {} layers there are more "
                       "than {}",
-                      rules.name, layers, most_tensors));
+                      rules.name, counts.layers, most_tensors));
     }
-    for (Index layer = 0; layer < of_layers; ++layer) {
-      for (Index expert = 0; expert < of_experts; ++expert) {
-        claims.push_back({.rule = rule,
-                          .layer = name.has_layer() ? static_cast<std::int32_t>(layer) : -1,
-                          .expert = name.has_expert() ? static_cast<std::int32_t>(expert) : -1});
-      }
-    }
+    add_claims(rule, name, counts, claims);
   }
   return claims;
 }

@@ -153,16 +153,14 @@ std::vector<std::int64_t> parameters_of(std::span<const TensorDesc> tensors) {
   const auto may_be_state = [](const TensorDesc& tensor) {
     return tensor.name.find('@') != std::string::npos;
   };
+  std::vector<std::int64_t> parameters(tensors.size(), -1);
   // Most checkpoints have none, and many tensors.
-  if (std::ranges::none_of(tensors, may_be_state)) {
-    return std::vector<std::int64_t>(tensors.size(), -1);
-  }
+  if (std::ranges::none_of(tensors, may_be_state)) return parameters;
   std::unordered_map<std::string_view, std::int64_t> numbers;
   numbers.reserve(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     numbers.emplace(tensors[i].name, static_cast<std::int64_t>(i));
   }
-  std::vector<std::int64_t> parameters(tensors.size(), -1);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const auto name = parse_state_name(tensors[i].name);
     if (!name) continue;

@@ -96,24 +96,37 @@ class TensorCheck {
     }
   }
 
-  void report_holes(std::size_t tensor, const TensorDesc& desc) const {
+  // What of a tensor no shard that was read stores as copy 0.
+  std::vector<Box> not_stored(std::size_t tensor, const TensorDesc& desc) const {
     const auto numbers = extents_.of(tensor);
     std::vector<Box> holes{desc.extent};
-    if (numbers.size() <= most_boxes_to_cut) {
-      for (const std::uint32_t number : numbers) {
-        const Extent& extent = extents_.extents()[number];
-        if (extent.copy == 0) cut(holes, extent.box);
+    if (numbers.size() > most_boxes_to_cut) return holes;
+    for (const std::uint32_t number : numbers) {
+      const Extent& extent = extents_.extents()[number];
+      if (extent.copy == 0) cut(holes, extent.box);
+    }
+    return holes;
+  }
+
+  // The absent shards themselves were reported: what they held is no hole.
+  void forgive_unread(std::size_t tensor, const TensorDesc& desc, std::vector<Box>& holes) const {
+    for (const Rank rank : unread_) {
+      if (holes.empty() || holes.size() > most_boxes_to_cut) return;
+      const auto elsewhere = expected(tensor, desc, rank);
+      if (!elsewhere) continue;
+      if (desc.extent.empty()) {
+        holes.clear();
+      } else {
+        cut(holes, *elsewhere);
       }
     }
-    // The absent shards themselves were reported; who tells every hole of every one has much to
-    // tell.
+  }
+
+  void report_holes(std::size_t tensor, const TensorDesc& desc) const {
+    // Whoever looks for every hole of many shards has much to look for.
     if (unread_.size() * catalog_.tensors.size() > most_looks) return;
-    for (const Rank rank : unread_) {
-      if (holes.empty() || holes.size() > most_boxes_to_cut) break;
-      const auto elsewhere = expected(tensor, desc, rank);
-      if (elsewhere && desc.extent.empty()) return;
-      if (elsewhere) cut(holes, *elsewhere);
-    }
+    std::vector<Box> holes = not_stored(tensor, desc);
+    forgive_unread(tensor, desc, holes);
     if (holes.size() > most_holes_to_report) holes.resize(most_holes_to_report);
     for (const Box& hole : holes) complain("RM301", desc, hole, "no shard stores it as copy 0");
   }
