@@ -43,11 +43,12 @@ def make_model(directory, mebibytes):
 class Job:
     """A conversion of `hf` to `parent`/out that is stopped in the middle of its writing."""
 
-    def __init__(self, program, hf, parent):
+    def __init__(self, program, hf, parent, nohup=False):
         self.parent = parent
         self.command = [program, "convert", hf, parent / "out", "-j1", "--memory", "64MiB"]
-        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        text=True)
+        nohup = ["nohup"] if nohup else []
+        self.process = subprocess.Popen([*nohup, *self.command], stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
         while self.process.poll() is None and not list(parent.glob(".out.remesh-*/*")):
             time.sleep(0.001)
         time.sleep(0.02)
@@ -94,6 +95,18 @@ def check_termination(job):
     expect((job.end(signal.SIGTERM), job.left()), (128 + signal.SIGTERM, []))
 
 
+def check_hangup(job):
+    expect((job.end(signal.SIGHUP), job.left()), (128 + signal.SIGHUP, []))
+
+
+def check_nohup(job):
+    """What was ignored when the job began stays ignored."""
+    job.process.send_signal(signal.SIGHUP)
+    job.process.send_signal(signal.SIGCONT)
+    job.process.communicate(timeout=60)
+    expect((job.process.returncode, job.left()), (0, ["out"]))
+
+
 def check_rival(job):
     """A job that lives holds its directory, whatever the other one asks for."""
     mine = job.left()
@@ -135,7 +148,7 @@ def run_check(check, program, scratch, home, options_of_size):
             make_model(hf, mebibytes)
         with options_of_size(home, mebibytes) as parent:
             try:
-                job = Job(program, hf, parent)
+                job = Job(program, hf, parent, nohup=check is check_nohup)
                 check(job)
                 return
             except TooFast:
@@ -180,7 +193,8 @@ class InMemory(OnDisk):
 
 def main(program):
     program = str(Path(program).resolve())
-    checks = [(check_interrupt, OnDisk), (check_termination, OnDisk), (check_rival, OnDisk),
+    checks = [(check_interrupt, OnDisk), (check_termination, OnDisk), (check_hangup, OnDisk),
+              (check_nohup, OnDisk), (check_rival, OnDisk),
               (check_kill, OnDisk), (check_full_disk, InMemory)]
     passed, skipped = 0, 0
     with tempfile.TemporaryDirectory(prefix="remesh-interrupt-") as scratch:

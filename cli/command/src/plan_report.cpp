@@ -45,12 +45,15 @@ Answer answer_of(const Job& job, const JobOptions& options) {
   Answer answer;
   try {
     answer.wanted.catalog = placed_catalog(job);
+    // Nothing is left out of this one: what is wrong with the splits is wrong with the mesh.
+    answer.summary = summarize(job.source->catalog(), answer.wanted.catalog, options.copies);
   } catch (const Error& error) {
     // What is wrong with the mesh is the answer; all else means that there is none.
     if (error.code() != Errc::invalid_argument) throw;
     answer.reason = error.what();
     return answer;
   }
+  if (job.selection.is_all()) return answer;
   answer.wanted.left = apply(job.selection, answer.wanted.catalog);
   answer.summary = summarize(job.source->catalog(), answer.wanted.catalog, options.copies);
   return answer;

@@ -48,6 +48,10 @@ void print_selection(const Job& job, const Wanted& wanted, Output& out) {
                            : "; config.json is carried as it is: a dtype that it "
                              "names may be what loaders cast back to"));
   }
+  if (left.uncast_tensors > 0) {
+    out.detail(fmt::format("kept their dtype: {}, which are no f64, f32, f16 or bf16",
+                           counted(left.uncast_tensors, "parameter")));
+  }
   if (const auto names = carried(job, left); !names.empty()) {
     out.detail(fmt::format("carried as they are: {}: {}", counted(std::ssize(names), "side file"),
                            listed(names)));

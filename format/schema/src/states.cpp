@@ -125,9 +125,12 @@ class Completeness {
   }
 
  private:
-  // What the parameter lacks of the fullest kind of state that contains its own.
+  // What the parameter lacks of the fullest kind of state that contains its own. Kinds are few; of
+  // more than that nobody can say which belong together.
   States missing_of(std::size_t parameter) const {
+    constexpr std::size_t most_kinds = 64;
     States most;
+    if (kinds_.size() > most_kinds) return most;
     for (const auto& [kind, holders] : kinds_) {
       States missing = lacking(states_[parameter], kind, tensors_[parameter].dtype);
       if (missing.size() > most.size()) most = std::move(missing);

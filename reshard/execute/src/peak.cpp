@@ -1,6 +1,8 @@
 #include "remesh/execute/peak.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 #include "panel_copy.hpp"
 
@@ -22,6 +24,15 @@ std::int64_t name_bytes(const Catalog& catalog) {
   std::int64_t bytes = 0;
   for (const TensorDesc& tensor : catalog.tensors) bytes += std::ssize(tensor.name);
   return bytes;
+}
+
+bool any_cast(const Catalog& source, const Catalog& wanted) {
+  std::unordered_map<std::string_view, DType> dtypes;
+  for (const TensorDesc& tensor : source.tensors) dtypes.emplace(tensor.name, tensor.dtype);
+  return std::ranges::any_of(wanted.tensors, [&](const TensorDesc& tensor) {
+    const auto found = dtypes.find(tensor.name);
+    return found != dtypes.end() && found->second != tensor.dtype;
+  });
 }
 
 std::int64_t packaging_bytes(const Packaging& packaging) {
@@ -48,7 +59,7 @@ std::int64_t target_pieces(const Catalog& wanted, std::int64_t copies) {
 
 std::int64_t peak_bytes(const Catalog& source, const ExtentMap& stored, const Catalog& wanted,
                         std::int64_t copies, int workers, std::int64_t limit_bytes) {
-  const bool casts = !std::ranges::equal(source.tensors, wanted.tensors);
+  const bool casts = any_cast(source, wanted);
   const int per_worker = casts ? 3 : 2;
   std::int64_t buffer = 0;
   for (const auto* catalog : {&source, &wanted}) {

@@ -90,9 +90,20 @@ void keep(const std::vector<std::size_t>& kept, Catalog& catalog) {
     }
     if (!whole.layout.placed().empty()) placed.push_back(whole.layout.placed()[i]);
   }
-  const auto placements = whole.layout.placements();
-  catalog.layout = Layout(whole.layout.mesh(), {placements.begin(), placements.end()},
-                          std::move(placed), whole.layout.stages());
+  // A mesh must suit the placements of a layout, so those that nobody has any more go.
+  constexpr auto unused = ~std::uint32_t{0};
+  std::vector<std::uint32_t> new_number(whole.layout.placements().size(), unused);
+  std::vector<Placement> placements;
+  for (Placed& tensor : placed) {
+    std::uint32_t& number = new_number[tensor.placement];
+    if (number == unused) {
+      number = static_cast<std::uint32_t>(placements.size());
+      placements.push_back(whole.layout.placements()[tensor.placement]);
+    }
+    tensor.placement = number;
+  }
+  catalog.layout =
+      Layout(whole.layout.mesh(), std::move(placements), std::move(placed), whole.layout.stages());
 }
 
 }  // namespace
@@ -114,15 +125,22 @@ Left apply(const Selection& selection, Catalog& catalog) {
                             catalog.tensors.size(), kept.size()));
   }
   keep(kept, catalog);
-  StrictFindings findings;
-  check_states(catalog.tensors, findings);
   for (std::size_t i = 0; selection.dtype && i < kept.size(); ++i) {
     DType& dtype = catalog.tensors[i].dtype;
     if (parameters[kept[i]] >= 0 || dtype == *selection.dtype) continue;
-    if (!can_cast(dtype, *selection.dtype)) continue;
+    if (!can_cast(dtype, *selection.dtype)) {
+      ++left.uncast_tensors;
+      continue;
+    }
     dtype = *selection.dtype;
     ++left.cast_tensors;
   }
+  if (left.cast_tensors > 0) {  // they name the bytes of all tensors
+    catalog.packaging.index_text.clear();
+    catalog.packaging.optimizer_index_text.clear();
+  }
+  StrictFindings findings;
+  check_states(catalog.tensors, findings);
   if (selection.weights_only) {
     std::erase_if(catalog.side, [&](const SideFile& side) {
       if (!is_training_file(side.name)) return false;

@@ -64,8 +64,8 @@ TEST(Selection, WhatIsKeptKeepsItsPlacementAndItsFile) {
   Catalog catalog = model();
   apply({.exclude = {"b.weight", "a.weight@*"}}, catalog);
   EXPECT_THAT(names_of(catalog), ElementsAre("a.weight", "ids"));
-  EXPECT_EQ(catalog.layout.placed()[0].placement, 1U);
-  EXPECT_EQ(catalog.layout.placed()[1].placement, 0U);
+  EXPECT_EQ(catalog.layout.placement(0).splits.size(), 1U);
+  EXPECT_EQ(catalog.layout.placement(1).splits.size(), 0U);
   EXPECT_THAT(catalog.packaging.file_of, ElementsAre(0U, 0U));
   EXPECT_THAT(catalog.digests, IsEmpty()) << "the target records its own";
 }
@@ -97,6 +97,28 @@ void expect_refused(const Selection& selection, Errc code) {
     FAIL() << "accepted it";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), code);
+  }
+}
+
+TEST(Selection, PlacementsThatNobodyHasAnyMoreAreGone) {
+  Catalog catalog = model();
+  apply({.include = {"b.weight"}}, catalog);
+  EXPECT_EQ(catalog.layout.placements().size(), 1U);
+}
+
+TEST(Selection, ACastThatLeavesAParameterWithoutItsMasterIsRefused) {
+  Catalog catalog;
+  catalog.tensors = {{"w", DType::bf16, Box{{0, 4}}},
+                     {"w@master", DType::f32, Box{{0, 4}}},
+                     {"w@exp_avg", DType::f32, Box{{0, 4}}},
+                     {"norm", DType::f32, Box{{0, 4}}},
+                     {"norm@exp_avg", DType::f32, Box{{0, 4}}}};
+  catalog.layout = Layout::replicated(Mesh(), catalog.tensors.size());
+  try {
+    apply({.dtype = DType::bf16}, catalog);
+    FAIL() << "accepted what no reader would take";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.id(), "RM309");
   }
 }
 

@@ -67,7 +67,6 @@ std::optional<OpenCheckpoint> parse(const FileSystem& files, const FileSystem::P
                                  choose_optimizer(files, directory, findings), findings);
   if (!checkpoint) return checkpoint;
   if (with_side_files) add_side_files(files, directory, *checkpoint, findings);
-  check_optimizer(files, *checkpoint, findings);
   return checkpoint;
 }
 
@@ -75,6 +74,7 @@ std::unique_ptr<Reader> open(const FileSystem& files, const FileSystem::Path& pa
                              Findings& findings) {
   auto checkpoint = parse(files, path, /*with_side_files=*/true, findings);
   if (!checkpoint) return nullptr;
+  check_optimizer(files, *checkpoint, findings);
   return make_reader(files, std::move(*checkpoint));
 }
 

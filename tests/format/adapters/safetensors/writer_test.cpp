@@ -217,6 +217,24 @@ TEST_F(HfWriterTest, WritesSideFilesAndTheIndex) {
                            "model-00002-of-00002.safetensors", "model.safetensors.index.json"));
 }
 
+// The steps are in the payload, which is not there when places are asked for.
+TEST_F(HfWriterTest, WritesAnOptimizerThatSaysItsStepTwice) {
+  Catalog catalog;
+  catalog.format = "hf";
+  catalog.tensors = {{"w", DType::f32, Box{{0, 2}}}, {"w@step", DType::f32, Box{}}};
+  catalog.packaging.files = {{"model.safetensors", {}, {}},
+                             {"optimizer.safetensors", {{"step", "400"}}, {}}};
+  catalog.packaging.file_of = {0, 1};
+  const auto writer = create_at_out(catalog);
+  EXPECT_TRUE(writer->extents_on_medium().same_places(writer->extents()));
+  const float step = 400;
+  writer->write(0, Box{{0, 2}}, test::numbered(catalog.tensors[0]), {});
+  writer->write(1, Box{}, std::as_bytes(std::span(&step, 1)), {});
+  finish(*writer);
+  StrictFindings findings;
+  EXPECT_NE(open(posix_file_system(), out(), findings), nullptr);
+}
+
 TEST_F(HfWriterTest, RefusesASideFileThatChanged) {
   Catalog catalog = every_kind();
   catalog.side = {{"config.json", 2, digest_of(test::as_bytes("{}"))}};

@@ -34,6 +34,7 @@ struct Left {
   std::int64_t bytes = 0;            ///< of their payload
   std::vector<std::string> side;     ///< side files
   std::int64_t cast_tensors = 0;     ///< that get another dtype
+  std::int64_t uncast_tensors = 0;   ///< parameters that no cast is known for
 };
 
 /// Takes what `selection` leaves out away from `catalog`, and says what that was. Its digests are
