@@ -106,6 +106,23 @@ void keep(const std::vector<std::size_t>& kept, Catalog& catalog) {
       Layout(whole.layout.mesh(), std::move(placements), std::move(placed), whole.layout.stages());
 }
 
+void cast_parameters(DType to, Catalog& catalog, Left& left) {
+  const std::vector<std::int64_t> parameters = parameters_of(catalog.tensors);
+  for (std::size_t i = 0; i < catalog.tensors.size(); ++i) {
+    DType& dtype = catalog.tensors[i].dtype;
+    if (parameters[i] >= 0 || dtype == to) continue;
+    if (!can_cast(dtype, to)) {
+      ++left.uncast_tensors;
+      continue;
+    }
+    dtype = to;
+    ++left.cast_tensors;
+  }
+  if (left.cast_tensors == 0) return;
+  catalog.packaging.index_text.clear();  // they name the bytes of all tensors
+  catalog.packaging.optimizer_index_text.clear();
+}
+
 }  // namespace
 
 Left apply(const Selection& selection, Catalog& catalog) {
@@ -125,20 +142,7 @@ Left apply(const Selection& selection, Catalog& catalog) {
                             catalog.tensors.size(), kept.size()));
   }
   keep(kept, catalog);
-  for (std::size_t i = 0; selection.dtype && i < kept.size(); ++i) {
-    DType& dtype = catalog.tensors[i].dtype;
-    if (parameters[kept[i]] >= 0 || dtype == *selection.dtype) continue;
-    if (!can_cast(dtype, *selection.dtype)) {
-      ++left.uncast_tensors;
-      continue;
-    }
-    dtype = *selection.dtype;
-    ++left.cast_tensors;
-  }
-  if (left.cast_tensors > 0) {  // they name the bytes of all tensors
-    catalog.packaging.index_text.clear();
-    catalog.packaging.optimizer_index_text.clear();
-  }
+  if (selection.dtype) cast_parameters(*selection.dtype, catalog, left);
   StrictFindings findings;
   check_states(catalog.tensors, findings);
   if (selection.weights_only) {

@@ -261,30 +261,6 @@ TEST(LayoutOn, KeepsThePlacementsAndDealsTheLayersAnew) {
                  });
 }
 
-TEST(LayoutOn, RefusesGroupsThatTheMeshDoesNotDivideAndSaysWhatWouldDo) {
-  Split heads = over(0, {"tp"});
-  heads.groups = 12;
-  heads.unit = "attention heads";
-  Split shared = over(0, {"tp"});
-  shared.groups = 4;
-  shared.share_groups = true;
-  const Layout layout(Mesh(), {{{heads}, {}}, {{shared}, {}}}, {{0, -1}, {1, -1}}, {});
-
-  for (const Index legal : {1, 2, 4, 12}) EXPECT_NO_THROW(layout.on(Mesh({{"tp", legal}})));
-  expect_refused(Errc::invalid_argument,
-                 "cannot place the model on tp=5: it has 12 attention heads, which 5 does not "
-                 "divide; the nearest legal values are tp=4 and tp=12",
-                 [&] {
-                   layout.on(Mesh({{"tp", 5}}));
-                 });
-  expect_refused(Errc::invalid_argument,
-                 "cannot place the model on tp=3: it has 4 groups, and 3 neither divides 4 nor is "
-                 "a multiple of it; the nearest legal values are tp=2 and tp=4",
-                 [&] {
-                   layout.on(Mesh({{"tp", 3}}));
-                 });
-}
-
 TEST(Layout, RefusesASplitOverOneAxisTwice) {
   expect_refused(Errc::invalid_argument, "a split is over 'tp' twice", [] {
     one_tensor(Mesh({{"tp", 2}}), {{over(0, std::vector<std::string>(64, "tp"))}, {}});
