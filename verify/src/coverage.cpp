@@ -33,13 +33,19 @@ Index take_away(const Box& piece, std::vector<Box>& gaps) {
   return taken;
 }
 
-Finding doubled(const TensorDesc& desc, const Extent& extent, const ExtentMap& map) {
+// A finding about one stored piece; what is wrong with it is yet to be said.
+Finding about(const char* id, const TensorDesc& desc, const Extent& extent, const ExtentMap& map) {
   Finding finding;
-  finding.id = "RM304";
+  finding.id = id;
   finding.file = map.files()[extent.file].name;
   finding.bytes = ByteRange{extent.offset_bytes, extent.offset_bytes + extent.length_bytes};
   finding.tensor = desc.name;
   finding.box = extent.box;
+  return finding;
+}
+
+Finding doubled(const TensorDesc& desc, const Extent& extent, const ExtentMap& map) {
+  Finding finding = about("RM304", desc, extent, map);
   finding.message = fmt::format("{}: the piece {} in {} has elements that another piece has too",
                                 to_string(desc), to_string(extent.box), finding.file);
   return finding;
@@ -90,12 +96,7 @@ void check_copies(const Reader& reader, Findings& findings) {
     if (first == firsts.end() || std::ranges::equal(map.blocks(**first), map.blocks(copy)))
       continue;
     const TensorDesc& desc = reader.catalog().tensors[copy.tensor];
-    Finding finding;
-    finding.id = "RM401";
-    finding.file = map.files()[copy.file].name;
-    finding.bytes = ByteRange{copy.offset_bytes, copy.offset_bytes + copy.length_bytes};
-    finding.tensor = desc.name;
-    finding.box = copy.box;
+    Finding finding = about("RM401", desc, copy, map);
     finding.message = fmt::format(
         "{}: copy {} of {}, on rank {}, does not hold the numbers that copy 0 on rank {} holds",
         to_string(desc), copy.copy, to_string(copy.box), copy.rank, (*first)->rank);
