@@ -157,6 +157,11 @@ bool is_float(DType dtype) noexcept {
 
 bool can_cast(DType from, DType to) noexcept { return is_float(from) && is_float(to); }
 
+bool can_become(const TensorDesc& stored, const TensorDesc& wanted) noexcept {
+  return stored.extent == wanted.extent &&
+         (stored.dtype == wanted.dtype || can_cast(stored.dtype, wanted.dtype));
+}
+
 CastResult cast(DType from, std::span<const std::byte> in, DType to, std::span<std::byte> out) {
   assert(can_cast(from, to));
   switch (from) {

@@ -24,7 +24,7 @@ constexpr std::int64_t least_panel_bytes = std::int64_t{64} << 10;
 
 bool serves(const TensorDesc& stored, const TensorDesc& wanted, bool may_change) {
   if (stored == wanted) return true;
-  return may_change && stored.extent == wanted.extent && can_cast(stored.dtype, wanted.dtype);
+  return may_change && can_become(stored, wanted);
 }
 
 // For each tensor of the target: its number in the source.

@@ -48,12 +48,6 @@ Share share_of(const TensorDesc& desc, const std::vector<HeldBox>& held,
   return share;
 }
 
-// Whether what the source stores can become what the target wants.
-bool serves(const TensorDesc& stored, const TensorDesc& wanted) {
-  return stored.extent == wanted.extent &&
-         (stored.dtype == wanted.dtype || can_cast(stored.dtype, wanted.dtype));
-}
-
 void add(PlanSummary& summary, const TensorDesc& stored, const TensorDesc& desc,
          const Share& share) {
   ++summary.num_tensors;
@@ -89,7 +83,7 @@ PlanSummary summarize(const Catalog& source, const Catalog& target, std::int64_t
   for (std::size_t to = 0; to < target.tensors.size(); ++to) {
     const TensorDesc& desc = target.tensors[to];
     const auto found = numbers.find(desc.name);
-    if (found == numbers.end() || !serves(source.tensors[found->second], desc)) {
+    if (found == numbers.end() || !can_become(source.tensors[found->second], desc)) {
       throw Error(Errc::invalid_argument,
                   fmt::format("cannot plan {}: the source has no such tensor", to_string(desc)));
     }

@@ -6,11 +6,16 @@
 #include <span>
 
 #include "remesh/core/dtype.hpp"
+#include "remesh/schema/tensor.hpp"
 
 namespace remesh {
 
 /// Whether values of `from` can be turned into `to`: both are one of f64, f32, f16 and bf16.
 bool can_cast(DType from, DType to) noexcept;
+
+/// Whether a stored tensor can become the wanted one: the same shape, and the same dtype or one to
+/// which it can be cast. Names are not compared.
+bool can_become(const TensorDesc& stored, const TensorDesc& wanted) noexcept;
 
 /// What came of turning some values into another dtype.
 struct CastResult {
