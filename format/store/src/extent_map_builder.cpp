@@ -3,25 +3,38 @@
 #include <utility>
 
 namespace remesh::native {
+namespace {
+
+// One shard's may be most of what there is: it is not copied.
+template <typename T>
+void append(std::vector<T>& all, std::vector<T> more) {
+  if (all.empty()) {
+    all = std::move(more);
+  } else {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+}
+
+}  // namespace
 
 std::uint32_t ExtentMapBuilder::add_file(std::string name, std::int64_t size_bytes) {
   files_.push_back({std::move(name), size_bytes});
   return static_cast<std::uint32_t>(files_.size() - 1);
 }
 
-void ExtentMapBuilder::add_shard(std::uint32_t file, const ShardHeader& header,
-                                 const ShardIndex& index) {
+void ExtentMapBuilder::add_shard(std::uint32_t file, const ShardHeader& header, ShardIndex index) {
+  if (header.sealed) {
+    add_guard({file, complement(header.file_bytes, index.extents), header.complement_crc,
+               "HDF5 metadata, gaps and index"});
+  }
   const auto first_block = static_cast<std::int64_t>(block_crcs_.size());
-  for (Extent extent : index.extents) {
+  for (Extent& extent : index.extents) {
     extent.tensor = index.tensors[extent.tensor].number;
     extent.file = file;
     extent.first_block = header.sealed ? extent.first_block + first_block : -1;
-    extents_.push_back(extent);
   }
-  if (!header.sealed) return;
-  block_crcs_.insert(block_crcs_.end(), index.block_crcs.begin(), index.block_crcs.end());
-  add_guard({file, complement(header.file_bytes, index.extents), header.complement_crc,
-             "HDF5 metadata, gaps and index"});
+  append(extents_, std::move(index.extents));
+  if (header.sealed) append(block_crcs_, std::move(index.block_crcs));
 }
 
 ExtentMap ExtentMapBuilder::take() {

@@ -16,7 +16,7 @@ class ExtentMapBuilder {
   std::uint32_t add_file(std::string name, std::int64_t size_bytes);
 
   /// Block CRCs count only if the shard is sealed.
-  void add_shard(std::uint32_t file, const ShardHeader& header, const ShardIndex& index);
+  void add_shard(std::uint32_t file, const ShardHeader& header, ShardIndex index);
 
   void add_guard(Guard guard) { guards_.push_back(std::move(guard)); }
 

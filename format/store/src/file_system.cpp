@@ -150,7 +150,8 @@ FileSystem& posix_file_system() {
   return files;
 }
 
-std::string read_text(const FileSystem& files, const Path& path, std::int64_t limit_bytes) {
+std::string read_text(const FileSystem& files, const Path& path, std::int64_t limit_bytes,
+                      std::size_t room_bytes) {
   const std::unique_ptr<File> file = files.open(path);
   const std::int64_t size = file->size_bytes();
   if (size > limit_bytes) {
@@ -159,7 +160,9 @@ std::string read_text(const FileSystem& files, const Path& path, std::int64_t li
                             path.string(), size, limit_bytes),
                 "RM605");
   }
-  std::string text(static_cast<std::size_t>(size), '\0');
+  std::string text;
+  text.reserve(static_cast<std::size_t>(size) + room_bytes);
+  text.resize(static_cast<std::size_t>(size));
   file->read_at(0, std::as_writable_bytes(std::span(text)));
   return text;
 }

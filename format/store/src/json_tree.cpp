@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "damage.hpp"
+#include "remesh/json/events.hpp"
 
 namespace remesh::native {
 namespace {
@@ -14,65 +15,88 @@ constexpr std::size_t most_depth = 64;
 constexpr std::int64_t most_values = 16'000'000;
 
 // Builds the tree from the parser's events.
-class TreeBuilder final : public nlohmann::json_sax<Json> {
+class TreeBuilder final : public JsonEvents {
  public:
   explicit TreeBuilder(const JsonStream& stream) : stream_(stream) {}
 
   Json take() { return std::move(root_); }
 
-  bool null() override { return add(nullptr); }
-  bool boolean(bool value) override { return add(value); }
-  bool number_integer(number_integer_t value) override {
-    return in_flat_ ? add_flat(value) : add(value);
-  }
-  bool number_unsigned(number_unsigned_t value) override {
-    if (value > static_cast<number_unsigned_t>(INT64_MAX)) {
-      if (in_flat_) throw NotFlat();
-      damaged(fmt::format("the number {} has more than 63 bits", value), "RM103");
+  bool scalar(const JsonScalar& value) override {
+    switch (value.kind) {
+      case JsonScalar::Kind::null:
+        return add(nullptr);
+      case JsonScalar::Kind::boolean:
+        return add(value.natural != 0);
+      case JsonScalar::Kind::natural:
+        return natural(value.natural);
+      case JsonScalar::Kind::negative:
+        return integer(value.negative);
+      case JsonScalar::Kind::real:
+        if (in_flat_) throw NotFlat();
+        damaged(fmt::format("the number {} is no integer", value.real), "RM103");
+      case JsonScalar::Kind::text:
+        break;
     }
-    return number_integer(static_cast<std::int64_t>(value));
+    return text(value.text);
   }
-  bool number_float(number_float_t /*value*/, const string_t& text) override {
-    if (in_flat_) throw NotFlat();
-    damaged(fmt::format("the number {} is no integer", text.substr(0, 40)), "RM103");
-  }
-  bool string(string_t& value) override {
-    if (!in_flat_) return add(std::move(value));
-    if (member_ == nullptr || in_array_) throw NotFlat();
-    member_->kind = FlatObject::Member::Kind::text;
-    member_->text.swap(value);
-    member_ = nullptr;
-    return true;
-  }
-  bool binary(binary_t& /*value*/) override { return false; }
 
-  bool start_object(std::size_t /*elements*/) override {
-    if (in_flat_) throw NotFlat();
-    if (!stream_.take_flat || !is_streamed()) return open(Json::object());
-    in_flat_ = true;
-    flat_.clear();
-    return true;
-  }
-  bool key(string_t& name) override {
+  bool begin(bool is_object) override { return is_object ? begin_object() : begin_array(); }
+
+  bool key(std::string_view name) override {
     if (in_flat_) {
       member_ = &flat_.add();
-      member_->key.swap(name);
+      member_->key = name;
       return true;
     }
     Frame& frame = frames_.back();
     if (frame.value.contains(name)) {
       damaged(fmt::format("the key {:?} stands twice in one object", name), "RM608");
     }
-    frame.key = std::move(name);
+    frame.key = name;
     return true;
   }
-  bool end_object() override {
+
+  bool end() override {
     if (!in_flat_) return close();
+    if (in_array_) {
+      in_array_ = false;
+      member_ = nullptr;
+      return true;
+    }
     in_flat_ = false;
     if (!stream_.take_flat(flat_)) throw NotFlat();
     return true;
   }
-  bool start_array(std::size_t /*elements*/) override {
+
+ private:
+  bool natural(std::uint64_t value) {
+    if (value <= static_cast<std::uint64_t>(INT64_MAX)) {
+      return integer(static_cast<std::int64_t>(value));
+    }
+    if (in_flat_) throw NotFlat();
+    damaged(fmt::format("the number {} has more than 63 bits", value), "RM103");
+  }
+
+  bool integer(std::int64_t value) { return in_flat_ ? add_flat(value) : add(value); }
+
+  bool text(std::string_view value) {
+    if (!in_flat_) return add(value);
+    if (member_ == nullptr || in_array_) throw NotFlat();
+    member_->kind = FlatObject::Member::Kind::text;
+    member_->text = value;
+    member_ = nullptr;
+    return true;
+  }
+
+  bool begin_object() {
+    if (in_flat_) throw NotFlat();
+    if (!stream_.take_flat || !is_streamed()) return open(Json::object());
+    in_flat_ = true;
+    flat_.clear();
+    return true;
+  }
+
+  bool begin_array() {
     if (!in_flat_) return open(Json::array());
     if (member_ == nullptr || in_array_) throw NotFlat();
     member_->kind = FlatObject::Member::Kind::integers;
@@ -80,19 +104,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
     in_array_ = true;
     return true;
   }
-  bool end_array() override {
-    if (!in_flat_) return close();
-    in_array_ = false;
-    member_ = nullptr;
-    return true;
-  }
 
-  bool parse_error(std::size_t position, const std::string& /*last_token*/,
-                   const Json::exception& error) override {
-    damaged(fmt::format("it is no JSON at byte {}: {}", position, error.what()), "RM103");
-  }
-
- private:
   struct Frame {
     Json value;
     std::string key;
@@ -176,9 +188,11 @@ const FlatObject::Member* FlatObject::find(std::string_view key, Member::Kind ki
   return nullptr;
 }
 
-Json parse_json(std::string_view text, const JsonStream& stream) {
+Json parse_json(std::string_view text, const JsonStream& stream, std::size_t padding_bytes) {
   TreeBuilder builder(stream);
-  Json::sax_parse(text, &builder);
+  if (const auto fault = read_json(text, builder, padding_bytes)) {
+    damaged(fmt::format("it is no JSON at byte {}: {}", fault->byte, fault->why), "RM103");
+  }
   return builder.take();
 }
 

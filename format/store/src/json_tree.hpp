@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 /// @file
-/// Strict JSON: what nlohmann-json accepts, less repeated keys, fractions and depth without end.
+/// Strict JSON: what read_json accepts, less repeated keys, fractions and depth without end.
 
 namespace remesh::native {
 
@@ -55,7 +55,8 @@ struct JsonStream {
 /// Parses `text`, whole. Throws Error(corrupt): RM103 if it is not JSON or holds a number with a
 /// fraction or beyond 63 bits, RM608 for a repeated key; Error(out_of_memory, RM605) if it is
 /// nested deeper than 64 or has more than 16 million values besides those that `stream` takes.
-Json parse_json(std::string_view text, const JsonStream& stream);
+/// `padding_bytes` is read_json's.
+Json parse_json(std::string_view text, const JsonStream& stream, std::size_t padding_bytes = 0);
 
 /// The members of a JSON object, asked for by name and kind. Every question that the object cannot
 /// answer is Error(corrupt, RM103), which names `where`.

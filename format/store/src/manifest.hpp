@@ -38,7 +38,8 @@ std::string to_json(const Manifest& manifest);
 
 /// The inverse. Throws Error with RM102 for another version, RM603 for a side file's name, RM605
 /// and RM608 as parse_json does, and RM103 for all else; the message does not name the file.
-Manifest parse_manifest(std::string_view text);
+/// `padding_bytes` is read_json's.
+Manifest parse_manifest(std::string_view text, std::size_t padding_bytes = 0);
 
 /// Whether a manifest can hold it: UTF-8.
 bool is_text(std::string_view text);
@@ -49,6 +50,9 @@ std::string commit_line(std::string_view manifest);
 /// 32 hexadecimal digits: BLAKE2b-128 of the tensors (with digests), the layout, the side files and
 /// the run id, as canonical JSON. Two saves of the same state into the same layout have the same.
 std::string save_id_of(const Catalog& catalog);
+
+/// The same, where the canonical JSON of all tensors is at hand.
+std::string save_id_of(const Catalog& catalog, std::string_view tensors);
 
 /// The inverse of writing a save id as text. Precondition: 32 hexadecimal digits.
 SaveId parse_save_id(std::string_view text);

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include "json_tree.hpp"
 #include "layout_json.hpp"
 #include "manifest.hpp"
+#include "remesh/core/name_table.hpp"
 #include "remesh/store/file_system.hpp"
 
 namespace remesh::native {
@@ -31,6 +31,17 @@ struct Tensors {
   std::vector<TensorDesc> descs;
   std::vector<Digest> digests;
   std::vector<Placed> placed;
+
+  // For as many as the text may have: one takes a closing brace, and no less than is said here.
+  void make_room(std::string_view text) {
+    constexpr std::string_view least =
+        R"({"digest":"crc64xz:0123456789abcdef","dtype":"u8","layer":0,"name":"","placement":0,"shape":[]})";
+    const auto braces = static_cast<std::size_t>(std::ranges::count(text, '}'));
+    const std::size_t most_here = std::min(braces, text.size() / least.size());
+    descs.reserve(most_here);
+    digests.reserve(most_here);
+    placed.reserve(most_here);
+  }
 
   void take(const Json& element);
   // The same, of one that is as we write them; false, and nothing taken, for any other.
@@ -69,12 +80,14 @@ bool Tensors::take_flat(const FlatObject& element) {
 }
 
 // All of a manifest but its tensors, which go to `tensors`.
-Json parse_tree(std::string_view text, Tensors& tensors) {
+Json parse_tree(std::string_view text, std::size_t padding_bytes, Tensors& tensors) {
+  tensors.make_room(text);
   const auto take = [&](const Json& element) { tensors.take(element); };
   try {
-    return parse_json(text, {"tensors", take, [&](const FlatObject& element) {
-                               return tensors.take_flat(element);
-                             }});
+    return parse_json(
+        text,
+        {"tensors", take, [&](const FlatObject& element) { return tensors.take_flat(element); }},
+        padding_bytes);
   } catch (const NotFlat&) {
     tensors = {};
     return parse_json(text, {"tensors", take});
@@ -108,11 +121,12 @@ void Tensors::take(const Json& element) {
 }
 
 void check_unique(std::span<const TensorDesc> descs) {
-  std::unordered_set<std::string_view> names;
+  NameTable names;
   names.reserve(descs.size());
-  for (const TensorDesc& desc : descs) {
-    if (!names.insert(desc.name).second) {
-      damaged(fmt::format("the tensor {:?} stands twice", desc.name), "RM304");
+  const auto name_of = [&](std::uint32_t at) -> std::string_view { return descs[at].name; };
+  for (std::uint32_t number = 0; number < descs.size(); ++number) {
+    if (names.add(descs[number].name, number, name_of)) {
+      damaged(fmt::format("the tensor {:?} stands twice", descs[number].name), "RM304");
     }
   }
 }
@@ -212,9 +226,9 @@ void refuse_other_version(std::string_view text) {
   check_version(parse_json(text, {"tensors", [](const Json&) {}}));
 }
 
-Manifest parse_version_0(std::string_view text) {
+Manifest parse_version_0(std::string_view text, std::size_t padding_bytes) {
   Tensors tensors;
-  const Json root = parse_tree(text, tensors);
+  const Json root = parse_tree(text, padding_bytes, tensors);
   check_version(root);
   const Members members(root, "it",
                         {"files", "format", "format_version", "layout", "mesh", "packaging",
@@ -237,7 +251,19 @@ Manifest parse_version_0(std::string_view text) {
   return manifest;
 }
 
-void check_save_id(const Catalog& catalog) {
+// The tensors as a canonical text has them, behind all else; other texts may have anything there.
+std::string_view tensors_in(std::string_view text) {
+  constexpr std::string_view key = R"("tensors":[)";
+  const std::size_t at = text.find(key);
+  if (at == std::string_view::npos || !text.ends_with('}')) return {};
+  text.remove_suffix(1);
+  return text.substr(at + key.size() - 1);
+}
+
+// To hash the text is quicker than to write the tensors again, which is for those alone who do not
+// find their save id there.
+void check_save_id(const Catalog& catalog, std::string_view text) {
+  if (catalog.save_id == save_id_of(catalog, tensors_in(text))) return;
   const std::string expected = save_id_of(catalog);
   if (catalog.save_id != expected) {
     damaged(fmt::format("its save id is {:?}, but its content makes it {}",
@@ -248,10 +274,10 @@ void check_save_id(const Catalog& catalog) {
 
 }  // namespace
 
-Manifest parse_manifest(std::string_view text) {
+Manifest parse_manifest(std::string_view text, std::size_t padding_bytes) {
   try {
-    Manifest manifest = parse_version_0(text);
-    check_save_id(manifest.catalog);
+    Manifest manifest = parse_version_0(text, padding_bytes);
+    check_save_id(manifest.catalog, text);
     return manifest;
   } catch (const Error& error) {
     if (error.id() != "RM102") refuse_other_version(text);

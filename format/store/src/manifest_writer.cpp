@@ -113,6 +113,30 @@ void write_tensors(const Catalog& catalog, const Sink& sink) {
   sink(text);
 }
 
+void write_around(const Catalog& catalog, const Sink& sink,
+                  const std::function<void()>& write_all_tensors) {
+  sink(fmt::format(R"({{"layout":{},"mesh":{},"run_id":{},"side":{},"tensors":)",
+                   dump(native::json_of(catalog.layout)),
+                   dump(native::json_of(catalog.layout.mesh())), dump(catalog.run_id),
+                   dump(json_of(std::span(catalog.side)))));
+  write_all_tensors();
+  sink("}");
+}
+
+std::string hashed(const std::function<void(const Sink&)>& write) {
+  crypto_generichash_state state;
+  crypto_generichash_init(&state, nullptr, 0, sizeof(SaveId));
+  write([&](std::string_view part) {
+    crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(part.data()),
+                              part.size());
+  });
+  std::array<unsigned char, sizeof(SaveId)> hash{};
+  crypto_generichash_final(&state, hash.data(), hash.size());
+  std::string text;
+  for (const unsigned char byte : hash) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
 }  // namespace
 
 bool is_text(std::string_view text) {
@@ -124,11 +148,7 @@ bool is_text(std::string_view text) {
 }
 
 void write_identity(const Catalog& catalog, const Sink& sink) {
-  sink(fmt::format(R"({{"layout":{},"mesh":{},"run_id":{},"side":{},"tensors":)",
-                   dump(json_of(catalog.layout)), dump(json_of(catalog.layout.mesh())),
-                   dump(catalog.run_id), dump(json_of(std::span(catalog.side)))));
-  write_tensors(catalog, sink);
-  sink("}");
+  write_around(catalog, sink, [&] { write_tensors(catalog, sink); });
 }
 
 std::string to_json(const Manifest& manifest) {
@@ -151,17 +171,11 @@ std::string commit_line(std::string_view manifest) {
 }
 
 std::string save_id_of(const Catalog& catalog) {
-  crypto_generichash_state state;
-  crypto_generichash_init(&state, nullptr, 0, sizeof(SaveId));
-  write_identity(catalog, [&](std::string_view part) {
-    crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(part.data()),
-                              part.size());
-  });
-  std::array<unsigned char, sizeof(SaveId)> hash{};
-  crypto_generichash_final(&state, hash.data(), hash.size());
-  std::string text;
-  for (const unsigned char byte : hash) text += fmt::format("{:02x}", byte);
-  return text;
+  return hashed([&](const Sink& sink) { write_identity(catalog, sink); });
+}
+
+std::string save_id_of(const Catalog& catalog, std::string_view tensors) {
+  return hashed([&](const Sink& sink) { write_around(catalog, sink, [&] { sink(tensors); }); });
 }
 
 SaveId parse_save_id(std::string_view text) {

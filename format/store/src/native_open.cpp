@@ -12,6 +12,7 @@
 #include "manifest.hpp"
 #include "placement_check.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/json/events.hpp"
 #include "remesh/store/native_store.hpp"
 #include "shard_reader.hpp"
 
@@ -93,8 +94,9 @@ std::optional<Manifest> Opening::read_manifest() {
     return std::nullopt;
   }
   const auto commit = read_commit();
-  const auto text = complaints_.attempt(manifest_file, [&] {
-    return read_text(files_, complaints_.path(manifest_file), native::most_manifest_bytes);
+  auto text = complaints_.attempt(manifest_file, [&] {
+    return read_text(files_, complaints_.path(manifest_file), native::most_manifest_bytes,
+                     json_padding_bytes);
   });
   if (!text) return std::nullopt;
   // Before a byte of the manifest is parsed.
@@ -104,7 +106,11 @@ std::optional<Manifest> Opening::read_manifest() {
                                 "changed after it was written",
                                 *commit, expected));
   }
-  return complaints_.attempt(manifest_file, [&] { return native::parse_manifest(*text); });
+  const std::size_t size = text->size();
+  text->append(json_padding_bytes, ' ');
+  return complaints_.attempt(manifest_file, [&] {
+    return native::parse_manifest(std::string_view(*text).substr(0, size), json_padding_bytes);
+  });
 }
 
 std::optional<std::string> Opening::read_commit() const {
@@ -181,9 +187,9 @@ void Opening::read_shard(const ShardEntry& entry, std::uint32_t number, const st
       (*file)->size_bytes() < read->header.index.end) {
     return;
   }
-  const auto index = native::read_index(**file, read->header, path, name, complaints_.findings());
+  auto index = native::read_index(**file, read->header, path, name, complaints_.findings());
   if (!index || !agrees(*index, name)) return;
-  map_.add_shard(number, read->header, *index);
+  map_.add_shard(number, read->header, std::move(*index));
   unread_ranks_.pop_back();
 }
 

@@ -141,8 +141,9 @@ class NativeWriter final : public Writer {
   ExtentMap assemble(Look look) const {
     native::ExtentMapBuilder map;
     for (const ShardDraft& draft : drafts_) {
-      const ShardDraft seen = look(draft);
-      map.add_shard(map.add_file(name_of(draft), draft.header.file_bytes), seen.header, seen.index);
+      ShardDraft seen = look(draft);
+      map.add_shard(map.add_file(name_of(draft), draft.header.file_bytes), seen.header,
+                    std::move(seen.index));
     }
     for (const SideFile& side : catalog_.side) {
       map.add_file(fmt::format("{}/{}", native::side_directory, side.name), side.size_bytes);

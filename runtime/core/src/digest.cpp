@@ -1,7 +1,7 @@
 #include "remesh/core/digest.hpp"
 
+#include <algorithm>
 #include <array>
-#include <charconv>
 
 #include <fmt/format.h>
 #include <isa-l/crc64.h>
@@ -16,16 +16,28 @@ constexpr std::size_t hex_digits = 16;
 
 }  // namespace
 
-std::string to_string(Digest digest) { return fmt::format("{}{:016x}", prefix, digest.value); }
+// By hand: manifests have one for each tensor.
+std::string to_string(Digest digest) {
+  std::string text(prefix.size() + hex_digits, '0');
+  std::ranges::copy(prefix, text.begin());
+  for (std::size_t at = text.size(); digest.value != 0; digest.value >>= 4) {
+    text[--at] = "0123456789abcdef"[digest.value & 0xf];
+  }
+  return text;
+}
 
 std::optional<Digest> parse_digest(std::string_view text) noexcept {
   if (!text.starts_with(prefix)) return std::nullopt;
   text.remove_prefix(prefix.size());
   if (text.size() != hex_digits) return std::nullopt;
-  if (text.find_first_not_of("0123456789abcdef") != std::string_view::npos) return std::nullopt;
 
   Digest digest;
-  std::from_chars(text.data(), text.data() + text.size(), digest.value, 16);
+  for (const char c : text) {
+    const bool is_letter = c >= 'a' && c <= 'f';
+    if (!is_letter && (c < '0' || c > '9')) return std::nullopt;
+    digest.value =
+        digest.value << 4 | static_cast<std::uint64_t>(is_letter ? c - 'a' + 10 : c - '0');
+  }
   return digest;
 }
 

@@ -21,22 +21,22 @@ class Check {
       : tensor_(tensor), objection_(objection) {}
 
   bool complete() {
-    if (tensor_.dtype && tensor_.shape && tensor_.offsets) return true;
+    if (tensor_.dtype.present && tensor_.shape.present && tensor_.offsets.present) return true;
     return fail("RM210", "lacks its dtype, its shape or its data_offsets");
   }
 
   std::optional<DType> dtype() {
-    const auto dtype = parse_dtype_name(*tensor_.dtype);
+    const auto dtype = parse_dtype_name(tensor_.dtype.value);
     if (!dtype) {
-      fail_unsupported(
-          fmt::format("has the dtype '{}', which this build does not know", shown(*tensor_.dtype)),
-          "a newer remesh may know it");
+      fail_unsupported(fmt::format("has the dtype '{}', which this build does not know",
+                                   shown(tensor_.dtype.value)),
+                       "a newer remesh may know it");
     }
     return dtype;
   }
 
   std::optional<Box> extent() {
-    const std::vector<std::uint64_t>& shape = *tensor_.shape;
+    const std::vector<std::uint64_t>& shape = tensor_.shape.value;
     if (shape.size() > static_cast<std::size_t>(max_ndim)) {
       fail_unsupported(
           fmt::format("has {} dims, but at most {} are supported", shape.size(), max_ndim),
@@ -74,7 +74,7 @@ class Check {
   }
 
   bool offsets(std::int64_t wanted, const TensorDesc& desc) {
-    const std::vector<std::uint64_t>& at = *tensor_.offsets;
+    const std::vector<std::uint64_t>& at = tensor_.offsets.value;
     if (at.size() != 2 || at[0] > at[1] || at[1] > most) {
       return fail("RM210", "has data_offsets that are no range of bytes");
     }
@@ -123,7 +123,7 @@ std::optional<HeaderTensor> checked(DescribedTensor& tensor, Defect& objection) 
   const auto wanted = check.wanted_bytes(desc);
   if (!wanted || !check.offsets(*wanted, desc)) return std::nullopt;
   desc.name = std::move(tensor.name);
-  const std::vector<std::uint64_t>& at = *tensor.offsets;
+  const std::vector<std::uint64_t>& at = tensor.offsets.value;
   return HeaderTensor{std::move(desc), static_cast<std::int64_t>(at[0]),
                       static_cast<std::int64_t>(at[1])};
 }

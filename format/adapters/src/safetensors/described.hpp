@@ -13,10 +13,24 @@ namespace remesh::safetensors {
 
 /// A tensor as a header's text describes it, before anything is believed.
 struct DescribedTensor {
+  /// A value that may be missing, and keeps its memory for the next tensor.
+  template <typename T>
+  struct Field {
+    bool present = false;
+    T value;
+  };
+  using Numbers = Field<std::vector<std::uint64_t>>;
+
   std::string name;
-  std::optional<std::string> dtype;
-  std::optional<std::vector<std::uint64_t>> shape;
-  std::optional<std::vector<std::uint64_t>> offsets;
+  Field<std::string> dtype;
+  Numbers shape;
+  Numbers offsets;
+
+  /// A new tensor, of which nothing but the name is known.
+  void begin(std::string_view new_name) {
+    name = new_name;
+    dtype.present = shape.present = offsets.present = false;
+  }
 };
 
 /// What is wrong with a described tensor: "tensor 'NAME' WHAT".

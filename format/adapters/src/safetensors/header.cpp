@@ -33,12 +33,20 @@ std::uint64_t length_word(std::span<const std::byte> head) {
 // {"__metadata__": {text: text}, name: {"dtype": text, "shape": [n], "data_offsets": [n, n]}}
 class HeaderHandler final : public JsonHandler {
  public:
+  explicit HeaderHandler(std::string_view text) {
+    // No tensor is described by less.
+    constexpr std::string_view least = R"("":{"dtype":"U8","shape":[],"data_offsets":[0,0]})";
+    const auto braces = static_cast<std::size_t>(std::ranges::count(text, '}'));
+    header.tensors.reserve(std::min(braces, text.size() / least.size()));
+  }
+
   bool open(std::size_t depth, bool is_object) override {
     if (depth == 1) return is_object || malformed("is no JSON object");
     if (ignoring_) return true;
     if (depth == 2 && is_object) return true;
     if (in_metadata_ || !numbers_ || is_object || depth > 3) return malformed_entry();
-    numbers_->emplace();
+    numbers_->present = true;
+    numbers_->value.clear();
     return true;
   }
 
@@ -50,12 +58,12 @@ class HeaderHandler final : public JsonHandler {
     return depth != 2 || in_metadata_ || finish();
   }
 
-  bool key(std::size_t depth, std::string& key) override {
+  bool key(std::size_t depth, std::string_view key) override {
     if (depth == 1) {
       in_metadata_ = key == "__metadata__";
-      if (!in_metadata_) current_ = {std::move(key), {}, {}, {}};
+      if (!in_metadata_) current_.begin(key);
     } else if (depth == 2) {
-      field_ = std::move(key);
+      field_ = key;
       if (!in_metadata_) choose_field();
     }
     return true;
@@ -69,11 +77,12 @@ class HeaderHandler final : public JsonHandler {
     }
     const bool is_text = value.kind == JsonScalar::Kind::text;
     if (depth == 2 && in_metadata_ && is_text) {
-      header.metadata.emplace_back(std::move(field_), std::move(*value.text));
+      header.metadata.emplace_back(field_, value.text);
     } else if (depth == 2 && !in_metadata_ && !numbers_ && is_text) {
-      current_.dtype = std::move(*value.text);
+      current_.dtype.present = true;
+      current_.dtype.value = value.text;
     } else if (depth == 3 && value.kind == JsonScalar::Kind::natural) {
-      (*numbers_)->push_back(value.natural);
+      numbers_->value.push_back(value.natural);
     } else {
       return malformed_entry();
     }
@@ -112,7 +121,7 @@ class HeaderHandler final : public JsonHandler {
 
   DescribedTensor current_;
   std::string field_;
-  std::optional<std::vector<std::uint64_t>>* numbers_ = nullptr;  // where an array goes
+  DescribedTensor::Numbers* numbers_ = nullptr;  // where an array goes
   bool in_metadata_ = false;
   bool ignoring_ = false;  // within a field that the format does not define
 };
@@ -179,7 +188,7 @@ std::optional<Header> parse_text(std::string_view text, Defect& why) {
     why = defect("RM210", "its header does not begin with '{'", "it is no safetensors file");
     return std::nullopt;
   }
-  HeaderHandler handler;
+  HeaderHandler handler(text);
   if (!parse_json(text, handler)) {
     why = std::move(*handler.objection);
     return std::nullopt;

@@ -29,13 +29,13 @@ class IndexHandler final : public JsonHandler {
 
   bool close(std::size_t) override { return true; }
 
-  bool key(std::size_t depth, std::string& key) override {
+  bool key(std::size_t depth, std::string_view key) override {
     if (depth == 1) {
       part_ = key == "weight_map" ? Part::weight_map
               : key == "metadata" ? Part::metadata
                                   : Part::other;
     } else if (depth == 2) {
-      key_ = std::move(key);
+      key_ = key;
     }
     return true;
   }
@@ -44,7 +44,7 @@ class IndexHandler final : public JsonHandler {
     if (depth == 0) return malformed("is no JSON object");
     if (part_ == Part::weight_map) {
       if (depth != 2 || value.kind != JsonScalar::Kind::text) return misplaced_value();
-      index.weight_map.emplace_back(std::move(key_), std::move(*value.text));
+      index.weight_map.emplace_back(std::move(key_), value.text);
     }
     if (part_ == Part::metadata) {
       if (depth == 1 && value.kind != JsonScalar::Kind::null) return misplaced_value();

@@ -3,13 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include "defect.hpp"
+#include "remesh/json/events.hpp"
 
 /// @file
-/// JSON written by strangers, as a stream of events: nothing is built that nobody asked for.
+/// JSON of foreign files: remesh/json/events.hpp within limits, and without repeated keys.
 
 namespace remesh::safetensors {
 
@@ -21,16 +21,6 @@ inline constexpr std::size_t max_json_depth = 64;
 inline constexpr std::size_t max_keys = 10'000'000;
 /// The longest key, in bytes.
 inline constexpr std::size_t max_key_bytes = 4096;
-
-/// A value that is neither an object nor an array.
-struct JsonScalar {
-  enum class Kind { null, boolean, natural, negative, real, text };
-
-  Kind kind = Kind::null;
-  std::uint64_t natural = 0;
-  double real = 0;
-  std::string* text = nullptr;  ///< may be moved from
-};
 
 /// Hears what a text holds. `depth` counts the objects and arrays that are open: 1 within the
 /// outermost. Each returns true to go on, or refuse(...).
@@ -45,8 +35,8 @@ class JsonHandler {
   virtual bool open(std::size_t depth, bool is_object) = 0;
   /// It ends.
   virtual bool close(std::size_t depth) = 0;
-  /// A key of the object at `depth`; may be moved from.
-  virtual bool key(std::size_t depth, std::string& key) = 0;
+  /// A key of the object at `depth`.
+  virtual bool key(std::size_t depth, std::string_view key) = 0;
   /// A plain value directly within the object or array at `depth`; 0 for one that is the whole
   /// text.
   virtual bool scalar(std::size_t depth, const JsonScalar& value) = 0;

@@ -35,7 +35,7 @@ class StepHandler final : public JsonHandler {
  public:
   bool open(std::size_t, bool) override { return true; }
   bool close(std::size_t) override { return true; }
-  bool key(std::size_t depth, std::string& key) override {
+  bool key(std::size_t depth, std::string_view key) override {
     is_step_ = depth == 1 && (key == step_key || key == "global_step");
     return true;
   }

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "json.hpp"
 #include "remesh/core/checked.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/core/name_table.hpp"
 
 namespace remesh::safetensors {
 namespace {
@@ -110,6 +110,7 @@ class Opening {
     Packaging::File& file = checkpoint_.catalog.packaging.files.back();
     file.metadata = read->header.metadata;
     if (!is_reference(*read)) file.verbatim_header = std::move(read->text);
+    make_room(read->header.tensors.size());
     for (HeaderTensor& tensor : read->header.tensors) {
       add_tensor(std::move(tensor), number, read->header.data_begin_bytes);
     }
@@ -123,8 +124,8 @@ class Opening {
     for (const auto& [tensor, file] : index.weight_map) {
       in_index.insert(tensor);
       if (!is_read(file)) continue;
-      const auto found = number_of_.find(tensor);
-      if (found == number_of_.end() || file_name(found->second) != file) {
+      const auto found = number_of_.find(tensor, name_of());
+      if (!found || file_name(*found) != file) {
         missing[file].push_back(tensor);
       }
     }
@@ -152,6 +153,12 @@ class Opening {
  private:
   using Lists = std::map<std::string, std::vector<std::string>>;
 
+  struct NameOf {
+    const std::vector<TensorDesc>& tensors;
+    std::string_view operator()(std::uint32_t number) const { return tensors[number].name; }
+  };
+  NameOf name_of() const { return {checkpoint_.catalog.tensors}; }
+
   std::optional<ReadHeader> read_one(const FoundFile& found) {
     std::unique_ptr<File> file;
     try {
@@ -178,20 +185,28 @@ class Opening {
     return true;
   }
 
+  // Places need no look: they touch each other, so the order decides them.
   static bool is_reference(const ReadHeader& read) {
-    if (!has_reference_order(read.header)) return false;
-    std::vector<TensorDesc> tensors;
-    tensors.reserve(read.header.tensors.size());
-    for (const HeaderTensor& tensor : read.header.tensors) tensors.push_back(tensor.desc);
-    return header_text(reference_header(read.header.metadata, std::move(tensors))) == read.text;
+    return has_reference_order(read.header) && header_text(read.header) == read.text;
+  }
+
+  // Room for so many tensors more, and at least for twice those that there are.
+  void make_room(std::size_t more) {
+    Catalog& catalog = checkpoint_.catalog;
+    const std::size_t wanted = catalog.tensors.size() + more;
+    number_of_.reserve(wanted);
+    if (wanted <= catalog.tensors.capacity()) return;
+    const std::size_t room = std::max(wanted, 2 * catalog.tensors.size());
+    catalog.tensors.reserve(room);
+    catalog.packaging.file_of.reserve(room);
+    extents_.reserve(room);
   }
 
   void add_tensor(HeaderTensor tensor, std::uint32_t file, std::int64_t data_begin_bytes) {
     Catalog& catalog = checkpoint_.catalog;
     const auto number = static_cast<std::uint32_t>(catalog.tensors.size());
-    const auto [before, is_new] = number_of_.emplace(tensor.desc.name, number);
-    if (!is_new) {
-      report_twice(tensor.desc.name, file_name(before->second), entries_[file].name);
+    if (const auto before = number_of_.add(tensor.desc.name, number, name_of())) {
+      report_twice(tensor.desc.name, file_name(*before), entries_[file].name);
       return;
     }
     const std::int64_t length = tensor.end_bytes - tensor.begin_bytes;
@@ -259,7 +274,7 @@ class Opening {
   std::int64_t total_bytes_ = 0;
   std::vector<ExtentMap::FileEntry> entries_;
   std::vector<Extent> extents_;
-  std::unordered_map<std::string, std::uint32_t> number_of_;
+  NameTable number_of_;
   std::unordered_set<std::string> unread_;
 };
 

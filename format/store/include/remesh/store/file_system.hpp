@@ -91,8 +91,9 @@ class FileSystem {
 FileSystem& posix_file_system();
 
 /// Reads a small file whole. Throws Error(out_of_memory, RM605) if it is larger than `limit_bytes`.
+/// `room_bytes` more can be appended without a copy.
 std::string read_text(const FileSystem& files, const FileSystem::Path& path,
-                      std::int64_t limit_bytes);
+                      std::int64_t limit_bytes, std::size_t room_bytes = 0);
 
 /// Creates a file with these bytes and syncs it. Throws as FileSystem::create and File do.
 void write_whole(FileSystem& files, const FileSystem::Path& path, std::span<const std::byte> bytes);
