@@ -38,6 +38,9 @@ ROWS = [
     ("fingerprint", 0, "fingerprint {ckpt} -o {new}"),
     ("fingerprint", 0, "fingerprint {hf} --check {lock}"),
     ("fingerprint", 1, "fingerprint {hf} --check {wrong_lock}"),
+    ("bench", 0, "bench io {directory} --size 4MiB"),
+    ("plan", 0, "plan {ckpt} --mesh tp=4 --io {rates}"),
+    ("reshard", 0, "reshard {ckpt} {new} --mesh tp=4 --io {rates}"),
     ("env", 0, "env"),
     ("explain", 0, "explain RM202"),
     ("explain", 0, "explain --list"),
@@ -50,6 +53,8 @@ ROWS = [
     ("error", 4, "verify {new}"),
     ("error", 5, "fingerprint {cut}"),
     ("error", 6, "inspect {hf} --from dcp"),
+    ("error", 2, "plan {ckpt} --mesh tp=4 --io {lock}"),
+    ("error", 4, "bench io {new}"),
     ("error", 9, "verify {ckpt} --memory 1MiB"),
     ("error", 10, "convert {hf} {ckpt}"),
 ]
@@ -71,6 +76,11 @@ def make_inputs(program, fixtures, scratch):
     remesh("fingerprint", places["ckpt"], "-o", places["lock"])
     lines = places["lock"].read_text().splitlines()
     places["wrong_lock"].write_text("\n".join(lines[:-1]) + "\n")
+    places["directory"] = scratch / "directory"
+    places["directory"].mkdir()
+    places["rates"] = scratch / "rates"
+    with open(places["rates"], "wb") as file:
+        subprocess.run([program, "bench", "io", scratch, "--size", "4MiB", "--json", "-q"], check=True, stdout=file)
     return places
 
 

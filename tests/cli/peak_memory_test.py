@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What `plan` says of memory is more than a job takes, and not much more: at most a fifth, or 32 MiB.
+And no job takes more than its --memory: one that would is refused, with the least that would do.
 
     peak_memory_test.py PROGRAM
 
@@ -32,10 +33,21 @@ def make_model(directory, tensors, rows, columns):
         file.truncate(8 + len(text) + tensors * size)
 
 
-def predicted(program, *arguments):
-    done = subprocess.run([program, "plan", *map(str, arguments)], check=True, capture_output=True, text=True)
-    number, unit = re.search(r"peak memory +at most ([0-9.]+) (\w+)", done.stdout).groups()
+def size(text):
+    number, unit = re.fullmatch(r"([0-9.]+) ?(\w+)", text).groups()
     return float(number) * UNITS[unit]
+
+
+def predicted(program, *arguments):
+    """Bytes, or (0, what to say instead) where the memory is too little."""
+    done = subprocess.run([program, "plan", *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode == 9:
+        return 0, re.search(r"RM705.*`--memory (\w+)`", done.stderr).group(1)
+    return size(re.search(r"peak memory +at most ([0-9.]+ \w+)", done.stdout).group(1)), None
+
+
+def without_memory(options):
+    return options[:options.index("--memory")] if "--memory" in options else options
 
 
 def taken(program, *arguments):
@@ -59,11 +71,17 @@ def main(program):
                     ("reshard", home / f"{name}-1", home / f"{name}-4", ["--mesh", "dp=2", "--memory", "64MiB"]),
                     ("convert", home / f"{name}-1", home / f"{name}-5", ["--to", "hf", "--dtype", "f32", "-j", "3"])]
             for verb, source, target, options in jobs:
-                bound = predicted(program, source, *options)
+                bound, least = predicted(program, source, *options)
+                if least:
+                    less = f"{int(least.removesuffix('MiB')) - 1}MiB"
+                    wrong += predicted(program, source, *without_memory(options), "--memory", less)[1] != least
+                    options = [*without_memory(options), "--memory", least]
+                    bound, _ = predicted(program, source, *options)
+                memory = size(options[options.index("--memory") + 1] if "--memory" in options else "1GiB")
                 peak = taken(program, verb, source, target, *options)
-                fits = peak <= bound <= max(1.2 * peak, peak + 32 * MIB)
+                fits = peak <= bound <= max(1.2 * peak, peak + 32 * MIB) and peak <= memory
                 wrong += not fits
-                print(f"{'ok' if fits else 'WRONG':6} {name:5} {verb} {' '.join(options):30} "
+                print(f"{'ok' if fits else 'WRONG':6} {name:5} {verb} {' '.join(options):42} "
                       f"takes {peak / MIB:6.1f} MiB, at most {bound / MIB:6.1f} MiB were predicted")
     sys.exit(wrong != 0)
 

@@ -129,7 +129,7 @@ constexpr std::array pages{
          "A node that failed, or a worker that was killed for its memory.", "Start the job again."},
     Page{"RM705", "memory budget", true, "The work does not fit into the memory that it may hold.",
          "It stops before it takes more than it was given.",
-         "A small `--memory`, or more threads than it has room for.",
+         "A small `--memory`, more threads than it has room for, or very many tensors.",
          "Give more with `--memory`, or use fewer `--threads`."},
 };
 

@@ -13,6 +13,7 @@
 
 #include "common_options.hpp"
 #include "exit_code.hpp"
+#include "job_cost.hpp"
 #include "job_report.hpp"
 #include "plan_report.hpp"
 #include "remesh/adapters/open.hpp"
@@ -244,19 +245,20 @@ void check_plan(const PlanSummary& plan, const Outcome& outcome) {
 int do_job(const Job& job, const JobOptions& options, Session& session) {
   const FileSystem::Path destination = destination_path(options);
   check_outside(destination, options);
-  const MemoryBudget enough(parse_bytes(options.work.memory));  // before anything is created
   Wanted wanted = wanted_of(job);
+  const Memory memory = memory_of(job, wanted.catalog, options);  // before anything is created
   begin_job_report(job, wanted, session.out);
   const PlanSummary plan = summarize(job.source->catalog(), wanted.catalog, options.copies);
+  const auto prediction = prediction_of(options, plan, memory.need.pieces, session.files);
 
   const SideSource side = [&job](const SideFile& file) { return job.source->side(file); };
   const auto writer = create_writer(session.files, destination, std::move(wanted.catalog), side,
                                     writer_options(job, options));
   const Outcome outcome = execute(job, *writer, options, session);
   check_plan(plan, outcome);
-  end_job_report(
-      {job, wanted.left, options.source, destination.string(), outcome, session.seconds()},
-      session.out);
+  end_job_report({job, wanted.left, options.source, destination.string(), outcome,
+                  session.seconds(), prediction},
+                 session.out);
   return exit_code::done;
 }
 

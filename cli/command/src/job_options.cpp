@@ -33,6 +33,9 @@ void add_source_options(CLI::App& verb, JobOptions& options) {
   verb.add_option("--dtype", options.dtype,
                   "cast parameters that are floats: f64, f32, f16 or bf16; states stay")
       ->type_name("T");
+  verb.add_option("--io", options.io,
+                  "predict the time from what `remesh bench io DIR --json` printed")
+      ->type_name("FILE");
   add_work_options(verb, options.work);
   add_talk_options(verb, options.talk);
 }

@@ -32,12 +32,13 @@ struct JobOptions {
   bool read_back = false;
   bool discard = false;
   bool dry_run = false;
+  std::string io;  ///< what `bench io --json` printed; empty: no prediction
   TalkOptions talk;
   WorkOptions work;
 };
 
-/// SRC, --from, --from-mesh, --rules, --copies, --include, --exclude, --weights-only, --dtype and
-/// what all commands have.
+/// SRC, --from, --from-mesh, --rules, --copies, --include, --exclude, --weights-only, --dtype, --io
+/// and what all commands have.
 void add_source_options(CLI::App& verb, JobOptions& options);
 
 /// DST, --read-back, --discard, --dry-run.

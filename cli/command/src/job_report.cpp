@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "finding_text.hpp"
+#include "job_cost.hpp"
 #include "json_parts.hpp"
 #include "remesh/core/budget.hpp"
 #include "selection_report.hpp"
@@ -47,6 +48,7 @@ Json result_json(const JobResult& result) {
   document["read_bytes"] = outcome.read_bytes;
   document["written_bytes"] = outcome.written_bytes;
   document["seconds"] = result.seconds;
+  document["predicted_seconds"] = json_of(result.prediction);
   document["proved"] = outcome.proved == Proved::read_back ? "read_back" : "sent";
   document["digest_kind"] = "crc64xz";
   document["recorded_digests_matched"] = outcome.recorded;
@@ -95,6 +97,10 @@ void end_job_report(const JobResult& result, Output& out) {
                            counted(result.outcome.tensors, "tensor")));
   }
   out.detail(planned_line(result.outcome));
+  if (result.prediction) {
+    out.detail(fmt::format("predicted: {}; taken: {}", to_string(*result.prediction),
+                           format_seconds(result.seconds)));
+  }
   out.detail(done_line(result, out));
   out.line(result.destination);
   out.document(result_json(result));

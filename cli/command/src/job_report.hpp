@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "job.hpp"
 #include "output.hpp"
+#include "remesh/execute/machine_rates.hpp"
 
 namespace remesh {
 
@@ -15,6 +17,7 @@ struct JobResult {
   std::string destination;
   const Outcome& outcome;
   double seconds = 0;
+  std::optional<Prediction> prediction;  ///< with --io
 };
 
 /// Both meshes, what opening found, what is left out, and what becomes of the side files.

@@ -7,10 +7,9 @@
 
 #include "exit_code.hpp"
 #include "finding_text.hpp"
+#include "job_cost.hpp"
 #include "json_parts.hpp"
-#include "machine_facts.hpp"
 #include "remesh/core/budget.hpp"
-#include "remesh/execute/peak.hpp"
 #include "remesh/plan/summary.hpp"
 #include "selection_report.hpp"
 #include "text.hpp"
@@ -23,25 +22,11 @@ struct Answer {
   Wanted wanted;
   std::optional<PlanSummary> summary;
   std::string reason;
-};
-
-/// What the job would hold at most, and what it may.
-struct Memory {
-  std::int64_t peak = 0;
-  std::int64_t limit = 0;
-};
-
-Memory memory_of(const Job& job, const JobOptions& options, const Answer& answer) {
   Memory memory;
-  memory.limit = MemoryBudget(parse_bytes(options.work.memory)).limit_bytes();
-  if (!answer.summary) return memory;
-  const int workers = options.work.threads > 0 ? options.work.threads : usable_processors();
-  memory.peak = peak_bytes(job.source->catalog(), job.source->extents(), answer.wanted.catalog,
-                           options.copies, workers, memory.limit);
-  return memory;
-}
+  std::optional<Prediction> prediction;
+};
 
-Answer answer_of(const Job& job, const JobOptions& options) {
+Answer answer_of(const Job& job, const JobOptions& options, const FileSystem& files) {
   Answer answer;
   try {
     answer.wanted.catalog = placed_catalog(job);
@@ -53,13 +38,17 @@ Answer answer_of(const Job& job, const JobOptions& options) {
     answer.reason = error.what();
     return answer;
   }
-  if (job.selection.is_all()) return answer;
-  answer.wanted.left = apply(job.selection, answer.wanted.catalog);
-  answer.summary = summarize(job.source->catalog(), answer.wanted.catalog, options.copies);
+  if (!job.selection.is_all()) {
+    answer.wanted.left = apply(job.selection, answer.wanted.catalog);
+    answer.summary = summarize(job.source->catalog(), answer.wanted.catalog, options.copies);
+  }
+  answer.memory = memory_of(job, answer.wanted.catalog, options);
+  answer.prediction = prediction_of(options, *answer.summary, answer.memory.need.pieces, files);
   return answer;
 }
 
-Table cost_table(const PlanSummary& plan, const Memory& memory) {
+Table cost_table(const Answer& answer) {
+  const PlanSummary& plan = *answer.summary;
   Table table;
   table.add({"tensors", fmt::format("{}, {}", plan.num_tensors, format_bytes(plan.payload_bytes))});
   table.add({"reads", format_bytes(plan.read_bytes)});
@@ -74,8 +63,10 @@ Table cost_table(const PlanSummary& plan, const Memory& memory) {
     const auto [least, most] = std::ranges::minmax(plan.rank_bytes);
     table.add({"a rank holds", fmt::format("{} to {}", format_bytes(least), format_bytes(most))});
   }
-  table.add({"peak memory", fmt::format("at most {} (--memory {})", format_bytes(memory.peak),
-                                        format_bytes(memory.limit))});
+  table.add({"peak memory",
+             fmt::format("at most {} (--memory {})", format_bytes(answer.memory.need.peak_bytes),
+                         format_bytes(answer.memory.limit))});
+  if (answer.prediction) table.add({"time", to_string(*answer.prediction)});
   return table;
 }
 
@@ -86,10 +77,10 @@ void print_ranks(const PlanSummary& plan, Output& out) {
   }
 }
 
-void print_plan(const PlanSummary& plan, const Memory& memory, Output& out) {
-  for (const std::string& line : cost_table(plan, memory).lines()) out.line(line);
-  print_ranks(plan, out);
-  for (const std::string& split : plan.uneven) out.line("uneven: " + escaped(split));
+void print_plan(const Answer& answer, Output& out) {
+  for (const std::string& line : cost_table(answer).lines()) out.line(line);
+  print_ranks(*answer.summary, out);
+  for (const std::string& split : answer.summary->uneven) out.line("uneven: " + escaped(split));
 }
 
 // Only stored copies can differ; ranks that share a file cannot.
@@ -99,7 +90,8 @@ void print_replicas(const Job& job, const PlanSummary& plan, Output& out) {
                        counted(plan.replicated_tensors, "tensor")));
 }
 
-Json costs_json(const PlanSummary& plan, const Memory& memory) {
+Json costs_json(const Answer& answer) {
+  const PlanSummary& plan = *answer.summary;
   return {{"tensors", plan.num_tensors},
           {"payload_bytes", plan.payload_bytes},
           {"read_bytes", plan.read_bytes},
@@ -108,14 +100,14 @@ Json costs_json(const PlanSummary& plan, const Memory& memory) {
           {"kept_bytes", plan.kept_bytes},
           {"rank_moved_bytes", plan.moved_bytes},
           {"worker_moved_bytes", plan.worker_moved_bytes},
-          {"peak_memory_bytes", memory.peak},
+          {"peak_memory_bytes", answer.memory.need.peak_bytes},
+          {"predicted_seconds", json_of(answer.prediction)},
           {"replicated_tensors", plan.replicated_tensors},
           {"uneven", plan.uneven},
           {"rank_bytes", plan.rank_bytes}};
 }
 
-Json plan_json(const Job& job, const JobOptions& options, const Answer& answer,
-               const Memory& memory) {
+Json plan_json(const Job& job, const JobOptions& options, const Answer& answer) {
   const Catalog& source = job.source->catalog();
   Json document = new_document("plan");
   document["source"] = {
@@ -123,7 +115,7 @@ Json plan_json(const Job& job, const JobOptions& options, const Answer& answer,
   document["target"] = {{"format", job.to}, {"mesh", json_of(job.mesh)}};
   document["possible"] = answer.summary.has_value();
   document["reason"] = text_or_null(answer.reason);
-  document["costs"] = answer.summary ? costs_json(*answer.summary, memory) : Json(nullptr);
+  document["costs"] = answer.summary ? costs_json(answer) : Json(nullptr);
   add_selection(job, answer.wanted.left, document);
   document["findings"] = json_of(job.findings);
   return document;
@@ -141,21 +133,20 @@ void check_free(const JobOptions& options, const FileSystem& files) {
 int plan_job(const Job& job, const JobOptions& options, Session& session) {
   const MemoryBudget enough(parse_bytes(options.work.memory));
   check_free(options, session.files);
-  const Answer answer = answer_of(job, options);
-  const Memory memory = memory_of(job, options, answer);
+  const Answer answer = answer_of(job, options, session.files);
 
   Output& out = session.out;
   out.line(both_meshes(job.source->catalog().layout.mesh(), job.mesh));
   print_findings(job.findings, out);
   if (answer.summary) {
     print_selection(job, answer.wanted, out);
-    print_plan(*answer.summary, memory, out);
+    print_plan(answer, out);
     print_replicas(job, *answer.summary, out);
   } else {
     out.line(fmt::format("{}: {}", out.bad("impossible"), escaped(answer.reason)));
   }
   out.line("nothing was written");
-  out.document(plan_json(job, options, answer, memory));
+  out.document(plan_json(job, options, answer));
   return answer.summary ? exit_code::done : exit_code::no;
 }
 

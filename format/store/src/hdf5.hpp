@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <hdf5.h>
 #include <span>
 #include <string>
@@ -101,6 +103,19 @@ inline void set_meta_block_size(const Properties& list, hsize_t bytes) {
 inline void lock_no_file(const Properties& list) {
   check(H5Pset_file_locking(list.id(), /*use_file_locking=*/false, /*ignore_when_disabled=*/true),
         "H5Pset_file_locking");
+}
+/// The most that the library keeps of what it read or made of a file's metadata, its own overhead
+/// apart.
+inline void limit_metadata_cache(const Properties& list, std::size_t bytes) {
+  H5AC_cache_config_t config{};
+  config.version = H5AC__CURR_CACHE_CONFIG_VERSION;
+  check(H5Pget_mdc_config(list.id(), &config), "H5Pget_mdc_config");
+  config.set_initial_size = 1;
+  config.initial_size = bytes;
+  config.min_size = std::min(config.min_size, bytes);
+  config.max_size = bytes;
+  config.flash_incr_mode = H5C_flash_incr__off;
+  check(H5Pset_mdc_config(list.id(), &config), "H5Pset_mdc_config");
 }
 inline void set_contiguous(const Properties& list) {
   check(H5Pset_layout(list.id(), H5D_CONTIGUOUS), "H5Pset_layout");

@@ -53,6 +53,10 @@ void sync_descriptor(int fd, const Path& path) {
   }
 }
 
+// So much may wait to be sent to the medium. Systems wait for more, and the sync at the end for all
+// of it.
+constexpr std::int64_t most_unsent_bytes = std::int64_t{32} << 20;
+
 class PosixFile final : public File {
  public:
   PosixFile(Descriptor fd, Path path) : fd_(std::move(fd)), path_(std::move(path)) {}
@@ -64,9 +68,12 @@ class PosixFile final : public File {
   void forget_cache() noexcept override { ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED); }
 
  private:
+  void send_early(std::int64_t bytes) noexcept;
+
   Descriptor fd_;
   Path path_;
   std::atomic<bool> voided_{false};
+  std::atomic<std::int64_t> unsent_bytes_{0};
 };
 
 void PosixFile::read_at(std::int64_t offset, std::span<std::byte> into) const {
@@ -97,6 +104,16 @@ void PosixFile::write_at(std::int64_t offset, std::span<const std::byte> from) {
     if (count <= 0) fail_write(path_, offset, from.size(), count < 0 ? errno : EIO);
     done += static_cast<std::size_t>(count);
   }
+  send_early(std::ssize(from));
+}
+
+// Has the system begin with what waits, and does not wait for it. A hint: sync() tells of failures.
+void PosixFile::send_early(std::int64_t bytes) noexcept {
+  if (unsent_bytes_.fetch_add(bytes) + bytes < most_unsent_bytes) return;
+  unsent_bytes_.store(0);
+#if defined(__linux__)
+  ::sync_file_range(fd_.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
+#endif
 }
 
 std::int64_t PosixFile::size_bytes() const {

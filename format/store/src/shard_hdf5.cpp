@@ -24,6 +24,8 @@ constexpr std::int64_t bytes_per_tensor = 224;
 constexpr std::int64_t bytes_per_extent = 352;
 constexpr std::int64_t bytes_per_dim = 32;
 
+constexpr std::size_t metadata_cache_bytes = std::size_t{256} << 10;
+
 h5::Properties creation_of_file() {
   h5::Properties list = h5::create_properties(H5P_FILE_CREATE);
   h5::set_userblock(list, static_cast<hsize_t>(header_bytes));
@@ -37,6 +39,7 @@ h5::Properties access_of_file(std::int64_t metadata_bytes) {
   h5::set_alignment(list, alignment_threshold_bytes, alignment_bytes);
   h5::set_meta_block_size(list, static_cast<hsize_t>(metadata_bytes));
   h5::lock_no_file(list);
+  h5::limit_metadata_cache(list, metadata_cache_bytes);
   return list;
 }
 

@@ -25,6 +25,7 @@ struct Chunk {
 struct CutBoxes {
   std::vector<Box> boxes;
   std::vector<std::size_t> numbers;
+  std::vector<std::uint32_t> files;
 };
 
 CutBoxes boxes_in(const ExtentMap& map, std::size_t tensor, const Box& panel) {
@@ -36,17 +37,11 @@ CutBoxes boxes_in(const ExtentMap& map, std::size_t tensor, const Box& panel) {
     if (const auto part = intersect(extent.box, panel)) {
       cut.boxes.push_back(*part);
       cut.numbers.push_back(number);
+      cut.files.push_back(extent.file);
     }
     ++number;
   }
   return cut;
-}
-
-void look_up(const Catalog& source, const Catalog& target, const Panel& panel, Holders& holders) {
-  if (holders.target_tensor == panel.target_tensor) return;
-  holders.target_tensor = panel.target_tensor;
-  holders.source = source.layout.boxes(panel.source_tensor, source.tensors[panel.source_tensor]);
-  holders.target = target.layout.boxes(panel.target_tensor, target.tensors[panel.target_tensor]);
 }
 
 // How many of the ranks that want a piece have held the other one before.
@@ -157,18 +152,31 @@ std::vector<Panel> all_panels(const Catalog& source, const Catalog& target,
   return all;
 }
 
+std::shared_ptr<const Holders> HoldersOfLanes::of(const Panel& panel) {
+  const std::lock_guard lock(mutex_);
+  if (last_.size() <= panel.lane) last_.resize(panel.lane + 1);
+  std::shared_ptr<const Holders>& last = last_[panel.lane];
+  if (!last || last->target_tensor != panel.target_tensor) {
+    last = std::make_shared<const Holders>(
+        Holders{panel.target_tensor,
+                source_.layout.boxes(panel.source_tensor, source_.tensors[panel.source_tensor]),
+                target_.layout.boxes(panel.target_tensor, target_.tensors[panel.target_tensor])});
+  }
+  return last;
+}
+
 PanelBytes copy_panel(const Reader& source, Writer& target, const Panel& panel,
-                      PanelBuffers& buffers, const Tap& on_read, const Tap& on_write) {
+                      const Holders& holders, PanelBuffers& buffers, const Tap& on_read,
+                      const Tap& on_write) {
   const TensorDesc& stored = source.catalog().tensors[panel.source_tensor];
   const TensorDesc& desc = target.catalog().tensors[panel.target_tensor];
-  const auto [from, from_numbers] = boxes_in(source.extents(), panel.source_tensor, panel.box);
-  const auto [to, to_numbers] = boxes_in(target.extents(), panel.target_tensor, panel.box);
-  look_up(source.catalog(), target.catalog(), panel, buffers.holders);
+  const CutBoxes from = boxes_in(source.extents(), panel.source_tensor, panel.box);
+  const CutBoxes to = boxes_in(target.extents(), panel.target_tensor, panel.box);
   PanelBytes bytes;
 
   std::vector<Chunk> chunks;
   Dealer source_dealer(stored.dtype, buffers.source);
-  for (const Box& box : from) {
+  for (const Box& box : from.boxes) {
     const Chunk& chunk = chunks.emplace_back(source_dealer.deal(box));
     source.read(panel.source_tensor, box, chunk.bytes, on_read);
     bytes.read += std::ssize(chunk.bytes);
@@ -176,27 +184,32 @@ PanelBytes copy_panel(const Reader& source, Writer& target, const Panel& panel,
   if (stored.dtype != desc.dtype) cast_chunks(stored, desc.dtype, buffers.cast, chunks);
 
   Dealer target_dealer(desc.dtype, buffers.target);
-  const std::vector<Overlap> shared = overlaps(from, to);
+  const std::vector<Overlap> shared = overlaps(from.boxes, to.boxes);
   for (const Overlap& part : shared) {
-    const auto& before = buffers.holders.source.at(from_numbers[part.source]).holders;
-    const auto& after = buffers.holders.target.at(to_numbers[part.target]).holders;
+    const auto& before = holders.source.at(from.numbers[part.source]).holders;
+    const auto& after = holders.target.at(to.numbers[part.target]).holders;
     const std::int64_t common = count_common(before, after);
     const std::int64_t part_bytes = num_bytes(desc.dtype, part.box);
     bytes.kept += common * part_bytes;
     bytes.moved += (std::ssize(after) - common) * part_bytes;
   }
-  auto part = shared.begin();
-  for (std::uint32_t number = 0; number < to.size(); ++number) {
-    if (part != shared.end() && part->target == number && from[part->source] == to[number]) {
-      target.write(panel.target_tensor, to[number], chunks[part->source].bytes, on_write);
-      ++part;
+
+  // The panel's own file comes first, while other workers write to theirs.
+  const auto own = std::ranges::find(to.files, panel.file);
+  const auto first = own == to.files.end() ? 0 : static_cast<std::size_t>(own - to.files.begin());
+  for (std::size_t i = 0; i < to.boxes.size(); ++i) {
+    const std::size_t number = (first + i) % to.boxes.size();
+    const Box& box = to.boxes[number];
+    const auto [begin, end] = std::ranges::equal_range(shared, number, {}, &Overlap::target);
+    if (end - begin == 1 && from.boxes[begin->source] == box) {
+      target.write(panel.target_tensor, box, chunks[begin->source].bytes, on_write);
       continue;
     }
-    const Chunk packed = target_dealer.deal(to[number]);
-    for (; part != shared.end() && part->target == number; ++part) {
+    const Chunk packed = target_dealer.deal(box);
+    for (auto part = begin; part != end; ++part) {
       copy_part(desc, part->box, chunks[part->source], packed);
     }
-    target.write(panel.target_tensor, to[number], packed.bytes, on_write);
+    target.write(panel.target_tensor, box, packed.bytes, on_write);
   }
   return bytes;
 }

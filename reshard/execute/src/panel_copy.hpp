@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "remesh/core/buffer.hpp"
@@ -13,11 +15,16 @@ namespace remesh::detail {
 struct Panel {
   std::size_t source_tensor = 0;
   std::size_t target_tensor = 0;
-  Box box;  ///< in elements
+  Box box;                 ///< in elements
+  std::uint32_t file = 0;  ///< of the target: the one that is written first
+  std::uint32_t lane = 0;  ///< panels of one lane come one after another; see in_lanes
 };
 
 /// The largest panels.
 inline constexpr std::int64_t most_panel_bytes = std::int64_t{2} << 20;
+
+/// The smallest: with less, a job does not begin.
+inline constexpr std::int64_t least_panel_bytes = std::int64_t{64} << 10;
 
 /// What one buffer of one worker may have: a quarter of the budget is for panels.
 constexpr std::int64_t panel_limit(std::int64_t limit_bytes, std::int64_t workers, int buffers) {
@@ -33,18 +40,31 @@ std::vector<Panel> all_panels(const Catalog& source, const Catalog& target,
 
 /// Who holds the distinct pieces of a tensor, before and after; in the order of their boxes.
 struct Holders {
-  std::size_t target_tensor = ~std::size_t{0};
+  std::size_t target_tensor = 0;
   std::vector<HeldBox> source;
   std::vector<HeldBox> target;
 };
 
+/// The holders of the tensor that each lane is at. Thread-safe.
+class HoldersOfLanes {
+ public:
+  HoldersOfLanes(const Catalog& source, const Catalog& target) : source_(source), target_(target) {}
+
+  std::shared_ptr<const Holders> of(const Panel& panel);
+
+ private:
+  const Catalog& source_;
+  const Catalog& target_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<const Holders>> last_;
+};
+
 /// A worker's memory: one panel as it was read, one as it is written, and, where dtypes change, one
-/// between; and the holders of the tensor that it had last.
+/// between.
 struct PanelBuffers {
   Buffer source;
   Buffer target;
   Buffer cast;
-  Holders holders = {};
 };
 
 /// Bytes of one panel. What ranks keep and what moves between them counts every replica, as
@@ -59,6 +79,7 @@ struct PanelBytes {
 /// piece and each stored target piece is touched in one run. Throws Error(unsupported), naming the
 /// first element, if a value is beyond the new dtype.
 PanelBytes copy_panel(const Reader& source, Writer& target, const Panel& panel,
-                      PanelBuffers& buffers, const Tap& on_read, const Tap& on_write);
+                      const Holders& holders, PanelBuffers& buffers, const Tap& on_read,
+                      const Tap& on_write);
 
 }  // namespace remesh::detail

@@ -9,6 +9,7 @@
 
 #include "cast_tally.hpp"
 #include "panel_copy.hpp"
+#include "panel_order.hpp"
 #include "proof.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/schema/cast.hpp"
@@ -17,10 +18,9 @@
 namespace remesh {
 namespace {
 
+using detail::least_panel_bytes;
 using detail::Panel;
 using detail::PanelBuffers;
-
-constexpr std::int64_t least_panel_bytes = std::int64_t{64} << 10;
 
 bool serves(const TensorDesc& stored, const TensorDesc& wanted, bool may_change) {
   if (stored == wanted) return true;
@@ -111,6 +111,7 @@ detail::PanelBytes move_panels(Context& context, const Reader& source, Writer& t
   const auto held =
       context.budget.reserve(passing.buffers() * size * context.pool.size(), "panels");
   std::vector<std::optional<PanelBuffers>> buffers(static_cast<std::size_t>(context.pool.size()));
+  detail::HoldersOfLanes holders(source.catalog(), target.catalog());
   std::mutex mutex;
   detail::PanelBytes all;
 
@@ -123,8 +124,8 @@ detail::PanelBytes move_panels(Context& context, const Reader& source, Writer& t
     context.stop.check();
     std::optional<PanelBuffers>& mine = buffers[static_cast<std::size_t>(worker)];
     if (!mine) mine.emplace(PanelBuffers{Buffer(size), Buffer(size), Buffer(cast_size)});
-    const detail::PanelBytes bytes =
-        detail::copy_panel(source, target, panels[index], *mine, on_read, on_write);
+    const detail::PanelBytes bytes = detail::copy_panel(
+        source, target, panels[index], *holders.of(panels[index]), *mine, on_read, on_write);
     context.progress.advance(bytes.read);
     const std::lock_guard lock(mutex);
     all.read += bytes.read;
@@ -177,8 +178,10 @@ Outcome transfer(Context& context, const Reader& source, Writer& target,
       match(source.catalog(), target.catalog(), options.may_change);
   const ExtentMap on_medium = target.extents_on_medium();
   Passing passing(source, target, on_medium, source_of);
-  const std::vector<Panel> panels = detail::all_panels(
-      source.catalog(), target.catalog(), source_of, panel_bytes(context, passing.buffers()));
+  const std::vector<Panel> panels =
+      detail::in_lanes(detail::all_panels(source.catalog(), target.catalog(), source_of,
+                                          panel_bytes(context, passing.buffers())),
+                       target.extents(), context.pool.size());
 
   Outcome outcome;
   outcome.tensors = std::ssize(target.catalog().tensors);
