@@ -94,6 +94,7 @@ class Bench:
         """reshard.*, convert.*: whole jobs against cp of the same bytes on the same file system."""
         names = [f"{verb}.{place}.{what}" for verb in ("reshard", "convert")
                  for what in ("vs_cp", "read_back.vs_cp", "to_hf.vs_cp", "seconds", "vs_memcpy", "vs_script")]
+        names.append(f"plan.{place}.predicted")
         if not self.wants(*names):
             return
         home = self.places[place]
@@ -101,7 +102,7 @@ class Bench:
         hf, native, out, copy = (home / name for name in ("hf", "native", "out", "copy"))
         self.make("llama-6gib.json", hf, "--shard-size", "5GB")
         size = sum(path.stat().st_size for path in hf.iterdir())
-        if self.wants(*names[6:]):
+        if self.wants(*[name for name in names if not name.startswith("reshard.")]):
             self.convert_speed(place, hf, out, copy, size)
         self.remesh("convert", hf, native, "--mesh", "tp=4")
         shutil.rmtree(hf)
@@ -121,6 +122,24 @@ class Bench:
             self.note("convert.tmpfs.vs_script", seconds / ours, "ratio",
                       "seconds of split_and_save.py / ours, the same conversion, one run")
             self.note("convert.tmpfs.script_memory", memory, "MiB", "VmHWM of split_and_save.py")
+        if self.wants(f"plan.{place}.predicted"):
+            self.prediction(place, hf, out)
+
+    def prediction(self, place, hf, out):
+        """What `plan --io` says a convert will take, over what it takes; both as the program says them."""
+        rates = self.places[place] / "rates.json"
+        rates.write_bytes(self.output("bench", "io", self.places[place], "--json", "-q"))
+        ratios = []
+        for _ in range(3):
+            said = json.loads(self.output("convert", hf, out, "--mesh", "tp=4", "--io", rates, "--json", "-q"))
+            shutil.rmtree(out)
+            ratios.append(said["predicted_seconds"]["cached"] / said["seconds"])
+        self.note(f"plan.{place}.predicted", statistics.median(ratios), "ratio",
+                  "seconds that --io predicts (source in memory) / seconds taken; HF to native tp=4, median of 3")
+
+    def output(self, *arguments):
+        command = [str(part) for part in (self.program, *arguments)]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
 
     def reshard_speed(self, place, native, out, copy, size):
         text = "seconds of cp -r SRC DST && sync -f DST / ours; native tp=4 to tp=2,pp=2 (6 GiB), " + place

@@ -53,7 +53,8 @@ Taken take(const Options& options, Session& session) {
   Machine machine(options.work, session.out, session.stop);
   StrictFindings findings;
   Taken taken;
-  taken.files = std::make_unique<LimitedFileSystem>(session.files, read_limit_of(options.work));
+  taken.files = std::make_unique<LimitedFileSystem>(session.files, read_limit_of(options.work),
+                                                    &session.stop);
   taken.reader = open_reader(*taken.files, options.path, options.from, findings);
   taken.digests = tensor_digests(machine.judge(), *taken.reader);
   return taken;

@@ -302,7 +302,7 @@ Wanted wanted_of(const Job& job) {
 }
 
 int run_job(JobKind kind, const JobOptions& options, Session& session) {
-  LimitedFileSystem files(session.files, read_limit_of(options.work));
+  LimitedFileSystem files(session.files, read_limit_of(options.work), &session.stop);
   const Job job = open_job(kind, options, files);
   if (options.dry_run) return plan_job(job, options, session);
   return do_job(job, options, session);

@@ -47,7 +47,7 @@ bool is_answer(Errc code) {
 
 Report judge(const Options& options, Session& session, Verdict& verdict) {
   Machine machine(options.work, session.out, session.stop);
-  const LimitedFileSystem files(session.files, read_limit_of(options.work));
+  const LimitedFileSystem files(session.files, read_limit_of(options.work), &session.stop);
   const Level level = parse_level(options.level).value_or(Level::full);
   const std::string detected;
   const Opener left = opener(files, options.from, verdict.side);

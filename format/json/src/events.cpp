@@ -76,7 +76,7 @@ std::optional<JsonFault> read_json(std::string_view text, JsonEvents& events,
   const bool copy = padding_bytes < json_padding_bytes;
   // simdjson 3.0 lets half of a surrogate pair pass. What it refuses is read again by the library
   // that says where, or that knows better: of numbers beyond 64 bits, and a mark of byte order.
-  if (text.find("\\u") == std::string_view::npos) {
+  if (!text.empty() && text.find("\\u") == std::string_view::npos) {
     dom::parser parser;
     dom::element root;
     if (parser.parse(text.data(), text.size(), copy).get(root) == simdjson::SUCCESS) {

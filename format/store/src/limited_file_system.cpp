@@ -14,9 +14,10 @@ class LimitedFileSystem::Rate {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit Rate(std::int64_t bytes_per_second) : bytes_per_second_(bytes_per_second) {}
+  Rate(std::int64_t bytes_per_second, const StopFlag* stop)
+      : bytes_per_second_(bytes_per_second), stop_(stop) {}
 
-  // Returns when that many bytes may have been read.
+  // Returns when that many bytes may have been read; throws if it is to stop before.
   void take(std::size_t bytes) {
     if (bytes_per_second_ <= 0) return;
     const std::chrono::duration<double> needed(static_cast<double>(bytes) /
@@ -26,11 +27,20 @@ class LimitedFileSystem::Rate {
         std::max(free_at_, Clock::now()) + std::chrono::duration_cast<Clock::duration>(needed);
     const Clock::time_point mine = free_at_;
     lock.unlock();
-    std::this_thread::sleep_until(mine);
+    wait_until(mine);
   }
 
  private:
+  void wait_until(Clock::time_point end) const {
+    constexpr std::chrono::milliseconds look(50);
+    for (Clock::time_point now = Clock::now(); now < end; now = Clock::now()) {
+      if (stop_ != nullptr) stop_->check();
+      std::this_thread::sleep_until(std::min(end, now + look));
+    }
+  }
+
   const std::int64_t bytes_per_second_;
+  const StopFlag* const stop_;
   std::mutex mutex_;
   Clock::time_point free_at_;
 };
@@ -56,8 +66,9 @@ class LimitedFileSystem::LimitedFile final : public File {
   std::shared_ptr<Rate> rate_;
 };
 
-LimitedFileSystem::LimitedFileSystem(FileSystem& inner, std::int64_t bytes_per_second)
-    : inner_(inner), rate_(std::make_shared<Rate>(bytes_per_second)) {}
+LimitedFileSystem::LimitedFileSystem(FileSystem& inner, std::int64_t bytes_per_second,
+                                     const StopFlag* stop)
+    : inner_(inner), rate_(std::make_shared<Rate>(bytes_per_second, stop)) {}
 
 LimitedFileSystem::~LimitedFileSystem() = default;
 

@@ -128,6 +128,7 @@ TEST(ReadJson, SaysWhereATextBreaksOff) {
     EXPECT_FALSE(fault->why.empty());
   }
   Recorder recorder;
+  EXPECT_TRUE(read_json({}, recorder));
   EXPECT_EQ(read_json("[1,2,x]", recorder)->byte, 6);
 }
 

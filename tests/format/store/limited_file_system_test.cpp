@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "native_fixture.hpp"
+#include "remesh/core/error.hpp"
 #include "temporary_directory.hpp"
 
 namespace remesh {
@@ -38,6 +39,22 @@ TEST(LimitedFileSystem, ReadsNoFasterThanItMayAllThreadsTogether) {
 }
 
 TEST(LimitedFileSystem, ARateOfZeroIsNoLimit) { EXPECT_LT(seconds_to_read(0, 1), 10.0); }
+
+// Its turn comes in some hours.
+TEST(LimitedFileSystem, AReadThatWaitsHearsAStop) {
+  test::TemporaryDirectory directory;
+  test::set_content(directory / "file", std::string(10'000, 'x'));
+  StopFlag stop;
+  LimitedFileSystem files(posix_file_system(), 1, &stop);
+  const auto file = files.open(directory / "file");
+  std::vector<std::byte> bytes(10'000);
+  std::thread other([&stop] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    stop.request(2);
+  });
+  EXPECT_THROW(file->read_at(0, bytes), Error);
+  other.join();
+}
 
 TEST(LimitedFileSystem, EverythingElsePassesThrough) {
   test::TemporaryDirectory directory;

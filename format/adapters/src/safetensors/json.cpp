@@ -118,11 +118,13 @@ bool JsonHandler::refuse(Defect what) {
 bool parse_json(std::string_view text, JsonHandler& handler) {
   Events events(handler);
   if (const auto fault = read_json(text, events)) {
+    const bool is_nul = fault->byte < text.size() && text[fault->byte] == '\0';
+    const char* const what = is_nul
+                                 ? "its JSON has a NUL at byte {}"
+                                 : "its JSON breaks off, or is no JSON in UTF-8, at byte {} of the "
+                                   "text";
     handler.objection =
-        defect("RM210",
-               fmt::format("its JSON breaks off, or is no JSON in UTF-8, at byte {} of the text",
-                           fault->byte),
-               "the file is damaged");
+        defect("RM210", fmt::format(fmt::runtime(what), fault->byte), "the file is damaged");
   }
   return !handler.objection;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "remesh/core/progress.hpp"
 #include "remesh/store/file_system.hpp"
 
 namespace remesh {
@@ -11,8 +12,10 @@ namespace remesh {
 /// together: for storage that others use too. All else passes through.
 class LimitedFileSystem final : public FileSystem {
  public:
-  /// `inner` must outlive this. A rate of 0 is no limit.
-  LimitedFileSystem(FileSystem& inner, std::int64_t bytes_per_second);
+  /// `inner` and `stop` must outlive this. A rate of 0 is no limit. A read that waits for its turn
+  /// throws Error(stopped) once a stop is asked for.
+  LimitedFileSystem(FileSystem& inner, std::int64_t bytes_per_second,
+                    const StopFlag* stop = nullptr);
   ~LimitedFileSystem() override;
 
   std::unique_ptr<File> open(const Path& path) const override;
