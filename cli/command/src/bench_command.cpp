@@ -11,6 +11,7 @@
 #include "machine.hpp"
 #include "program.hpp"
 #include "rates_json.hpp"
+#include "remesh/core/error.hpp"
 #include "text.hpp"
 
 namespace remesh {
@@ -51,6 +52,9 @@ int run(const Options& options, Session& session) {
   if (!place || place->kind != EntryKind::directory) {
     throw Error(Errc::not_found,
                 fmt::format("cannot measure {}: there is no such directory", options.directory));
+  }
+  if (!options.work.read_limit.empty()) {
+    throw Error(Errc::invalid_argument, "`--read-limit` would limit what is to be measured");
   }
   Machine machine(options.work, session.out, session.stop);
   const MachineRates rates =

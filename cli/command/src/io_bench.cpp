@@ -7,9 +7,9 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <random>
 #include <span>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include <fmt/format.h>
@@ -44,7 +44,8 @@ StageCost timed(std::int64_t bytes, const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  return {bytes, taken.count(), processor_seconds() - before};
+  constexpr double least = 1e-6;  // clocks may be coarse
+  return {bytes, std::max(taken.count(), least), std::max(processor_seconds() - before, least)};
 }
 
 StageCost median(std::vector<StageCost> costs) {
@@ -56,7 +57,8 @@ StageCost median(std::vector<StageCost> costs) {
 class Scratch {
  public:
   Scratch(FileSystem& files, const FileSystem::Path& directory)
-      : files_(files), path_(directory / fmt::format(".remesh-bench-{}", ::getpid())) {
+      : files_(files),
+        path_(directory / fmt::format(".remesh-bench-{:08x}", std::random_device{}())) {
     files_.create_directory(path_);
   }
   Scratch(const Scratch&) = delete;
@@ -79,17 +81,19 @@ class Scratch {
 
 class IoBench {
  public:
-  IoBench(FileSystem& files, const FileSystem::Path& directory, std::int64_t sample_bytes,
+  IoBench(FileSystem& files, const FileSystem::Path& directory, std::int64_t panels,
           const Context& context)
       : files_(files),
         pool_(context.pool),
         progress_(context.progress),
         stop_(context.stop),
-        panels_(std::max(sample_bytes / panel_bytes / pool_.size(), std::int64_t{1})),
+        panels_(panels),
         held_(context.budget.reserve(2 * panel_bytes * pool_.size(), "buffers")),
         scratch_(files, directory),
         buffers_(static_cast<std::size_t>(pool_.size())) {
-    for (Buffer& buffer : buffers_) buffer = random_bytes(2 * panel_bytes);
+    for (std::size_t worker = 0; worker < buffers_.size(); ++worker) {
+      buffers_[worker] = random_bytes(2 * panel_bytes, worker);
+    }
   }
 
   MachineRates run() {
@@ -98,6 +102,8 @@ class IoBench {
     for (int round = 0; round < rounds; ++round) {
       create(round);
       write.push_back(timed(bytes(), [this] { write_all(); }));
+      // Not before: no page of the round before may be used again.
+      files_.remove_all(scratch_.path() / fmt::format("round-{}", round - 1));
       cached.push_back(timed(bytes(), [this] { read_all(); }));
       for (const auto& file : open_) file->forget_cache();
       cold.push_back(timed(bytes(), [this] { read_all(); }));
@@ -115,9 +121,9 @@ class IoBench {
  private:
   std::int64_t bytes() const noexcept { return panels_ * panel_bytes * pool_.size(); }
 
-  static Buffer random_bytes(std::int64_t count) {
+  static Buffer random_bytes(std::int64_t count, std::size_t seed) {
     Buffer buffer(count);
-    std::uint64_t state = 0x9e3779b97f4a7c15;
+    std::uint64_t state = 0x9e3779b97f4a7c15 * (seed + 1);
     for (std::byte& byte : buffer.bytes()) {
       state ^= state << 13;
       state ^= state >> 7;
@@ -127,9 +133,7 @@ class IoBench {
     return buffer;
   }
 
-  // The files of a round lie beside those of the one before, so that no page is used again.
   void create(int round) {
-    files_.remove_all(scratch_.path() / fmt::format("round-{}", round - 1));
     const auto directory = scratch_.path() / fmt::format("round-{}", round);
     files_.create_directory(directory);
     for (int worker = 0; worker < pool_.size(); ++worker) {
@@ -153,10 +157,19 @@ class IoBench {
     return buffers_[worker].bytes().subspan(which * size, size);
   }
 
+  // No two pages that are written are equal: some storage keeps equal ones once.
+  void stamp(std::span<std::byte> bytes) {
+    constexpr std::size_t page = 4096;
+    for (std::size_t at = 0; at < bytes.size(); at += page) {
+      const std::uint64_t number = pages_.fetch_add(1, std::memory_order_relaxed);
+      std::memcpy(bytes.data() + at, &number, sizeof number);
+    }
+  }
+
   void write_all() {
     for_each_panel([&](std::size_t worker, std::int64_t panel) {
       const auto bytes = half(worker, 0);
-      std::memcpy(bytes.data(), &panel, sizeof panel);  // no two panels are equal
+      stamp(bytes);
       open_[worker]->write_at(panel * panel_bytes, bytes);
     });
     for (const auto& file : open_) file->sync();
@@ -209,16 +222,21 @@ class IoBench {
   std::vector<Buffer> buffers_;  // two panels for each worker
   std::vector<std::unique_ptr<File>> open_;
   std::atomic<std::uint64_t> sink_{0};
+  std::atomic<std::uint64_t> pages_{0};
 };
 
-void check_room(const FileSystem& files, const FileSystem::Path& directory,
-                std::int64_t sample_bytes) {
+// Each worker writes one panel at least.
+std::int64_t panels_of(std::int64_t sample_bytes, int workers) {
+  return std::max(sample_bytes / panel_bytes / workers, std::int64_t{1});
+}
+
+void check_room(const FileSystem& files, const FileSystem::Path& directory, std::int64_t bytes) {
   const std::int64_t free = files.free_bytes(directory);
-  if (free / 2 >= sample_bytes) return;
+  if (free / 2 >= bytes) return;
   throw Error(Errc::io,
               fmt::format("cannot measure {}: two samples of {} need room there, but {} are free; "
                           "choose a smaller `--size`",
-                          directory.string(), format_bytes(sample_bytes), format_bytes(free)),
+                          directory.string(), format_bytes(bytes), format_bytes(free)),
               "RM702");
 }
 
@@ -226,8 +244,10 @@ void check_room(const FileSystem& files, const FileSystem::Path& directory,
 
 MachineRates measure_rates(FileSystem& files, const FileSystem::Path& directory,
                            std::int64_t sample_bytes, const Context& context) {
-  check_room(files, directory, sample_bytes);
-  return IoBench(files, directory, sample_bytes, context).run();
+  const int workers = context.pool.size();
+  const std::int64_t panels = panels_of(sample_bytes, workers);
+  check_room(files, directory, panels * panel_bytes * workers);
+  return IoBench(files, directory, panels, context).run();
 }
 
 }  // namespace remesh

@@ -26,14 +26,17 @@ Memory memory_of(const Job& job, const Catalog& wanted, const JobOptions& option
                                   options.copies, workers, limit),
                       limit};
   if (memory.need.least_bytes <= limit) return memory;
+  const bool one_would_do = workers > 1 && peak_memory(job.source->catalog(), job.source->extents(),
+                                                       wanted, options.copies, 1, limit)
+                                                   .least_bytes <= limit;
   throw Error(
       Errc::out_of_memory,
-      fmt::format("cannot do this within {} of memory: {} in {} and {} take up to {}; say "
-                  "`--memory {}MiB`{}",
+      fmt::format("cannot do this within {} of memory: {} in {}, {} and the files beside "
+                  "them take up to {}; say `--memory {}MiB`{}",
                   format_bytes(limit), counted(std::ssize(wanted.tensors), "tensor"),
                   counted(memory.need.pieces, "piece"), counted(workers, "worker"),
                   format_bytes(memory.need.peak_bytes), (memory.need.least_bytes + mib - 1) / mib,
-                  workers > 1 ? " or lower `-j`" : ""),
+                  one_would_do ? " or lower `-j`" : ""),
       "RM705");
 }
 
@@ -44,7 +47,8 @@ std::optional<Prediction> prediction_of(const JobOptions& options, const PlanSum
                   .write_bytes = plan.write_bytes,
                   .pieces = options.to == "hf" ? 0 : pieces,
                   .read_back = options.read_back,
-                  .workers = workers_of(options)},
+                  .workers = workers_of(options),
+                  .read_limit = read_limit_of(options.work)},
                  read_rates(files, options.io));
 }
 

@@ -25,7 +25,7 @@ Memory memory_of(const Job& job, const Catalog& wanted, const JobOptions& option
 std::optional<Prediction> prediction_of(const JobOptions& options, const PlanSummary& plan,
                                         std::int64_t pieces, const FileSystem& files);
 
-/// "9.1 s if the system has the source in memory, 14.0 s if not".
+/// "9.10 s if the system has the source in memory, 14.0 s if not".
 std::string to_string(const Prediction& prediction);
 
 /// {"cached": 9.1, "cold": 14.0}, or null.

@@ -20,15 +20,16 @@
 #include <cstdint>
 #include <cstdlib>
 #include <new>
+#include <unistd.h>
 
 #include <sys/mman.h>
 
 namespace {
 
 constexpr std::size_t least_bytes = std::size_t{4} << 20;
-constexpr std::uintptr_t page_bytes = 4096;
 
 void ask_for_large_pages(void* memory, std::size_t bytes) noexcept {
+  static const auto page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const int before = errno;
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   const std::uintptr_t first = (begin + page_bytes - 1) / page_bytes * page_bytes;
@@ -38,7 +39,7 @@ void ask_for_large_pages(void* memory, std::size_t bytes) noexcept {
 
 }  // namespace
 
-// All other forms of new call this one, and all forms of delete the one below.
+// All forms of new but the aligned ones call this one, and all such forms of delete the ones below.
 void* operator new(std::size_t bytes) {
   for (;;) {
     if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) {

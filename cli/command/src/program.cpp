@@ -28,7 +28,7 @@ constexpr std::string_view welcome =
     "  look     inspect PATH · plan SRC --mesh M · verify PATH [--against OTHER]\n"
     "  change   reshard SRC DST --mesh M · convert SRC DST [--to hf] [--mesh M]\n"
     "  keep     fingerprint PATH [--check FILE]\n"
-    "  help     explain RM202 · env · completion bash · VERB --help\n"
+    "  help     explain RM202 · env · bench io DIR · completion bash · VERB --help\n"
     "\n"
     "  remesh convert ./llama-hf ./llama.remesh --mesh tp=2,pp=2\n"
     "  remesh reshard ./llama.remesh ./llama.tp4 --mesh tp=4\n"

@@ -1,5 +1,7 @@
 #include "rates_json.hpp"
 
+#include <type_traits>
+
 #include <fmt/format.h>
 
 #include "remesh/core/error.hpp"
@@ -18,9 +20,13 @@ Json json_of(const StageCost& stage) {
 
 template <typename T>
 T positive(const Json& value, const char* key) {
-  const T found = value.at(key).get<T>();
-  if (found > 0) return found;
-  throw Error(Errc::invalid_argument, fmt::format("'{}' is {}, but must be positive", key, found));
+  const Json& member = value.at(key);
+  const bool is_number = std::is_integral_v<T> ? member.is_number_integer() : member.is_number();
+  constexpr double most =
+      1e15;  // of seconds and bytes: what is divided and multiplied stays finite
+  if (is_number && member.get<double>() > 0 && member.get<double>() <= most) return member.get<T>();
+  throw Error(Errc::invalid_argument,
+              fmt::format("'{}' is {}, but must be a positive number", key, member.dump()));
 }
 
 StageCost stage_of(const Json& stages, const char* name) {

@@ -19,7 +19,6 @@ class Forwarded final : public nlohmann::json_sax<Json> {
     return events_.scalar({.kind = JsonScalar::Kind::boolean, .natural = value ? 1U : 0U});
   }
   bool number_integer(number_integer_t value) override {
-    if (value >= 0) return number_unsigned(static_cast<number_unsigned_t>(value));  // "-0"
     return events_.scalar({.kind = JsonScalar::Kind::negative, .negative = value});
   }
   bool number_unsigned(number_unsigned_t value) override {
@@ -56,7 +55,7 @@ class Forwarded final : public nlohmann::json_sax<Json> {
 std::optional<JsonFault> read_thoroughly(std::string_view text, JsonEvents& events) {
   // The parser takes a NUL for the end of the text, and would not look at what follows.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    return JsonFault{nul, "it is a NUL"};
+    return JsonFault{nul + 1, "it is a NUL"};
   }
   Forwarded forwarded(events);
   Json::sax_parse(text.begin(), text.end(), &forwarded);

@@ -17,7 +17,8 @@ class LimitedFileSystem::Rate {
   Rate(std::int64_t bytes_per_second, const StopFlag* stop)
       : bytes_per_second_(bytes_per_second), stop_(stop) {}
 
-  // Returns when that many bytes may have been read; throws if it is to stop before.
+  // Returns when that many bytes may have been read, or somebody asked to stop: whoever reads looks
+  // for that himself, and a read that failed would be taken for one of a damaged medium.
   void take(std::size_t bytes) {
     if (bytes_per_second_ <= 0) return;
     const std::chrono::duration<double> needed(static_cast<double>(bytes) /
@@ -34,7 +35,7 @@ class LimitedFileSystem::Rate {
   void wait_until(Clock::time_point end) const {
     constexpr std::chrono::milliseconds look(50);
     for (Clock::time_point now = Clock::now(); now < end; now = Clock::now()) {
-      if (stop_ != nullptr) stop_->check();
+      if (stop_ != nullptr && stop_->signal() != 0) return;
       std::this_thread::sleep_until(std::min(end, now + look));
     }
   }

@@ -252,10 +252,10 @@ Manifest parse_version_0(std::string_view text, std::size_t padding_bytes) {
 }
 
 // The tensors as a canonical text has them, behind all else; other texts may have anything there.
-std::string_view tensors_in(std::string_view text) {
+std::optional<std::string_view> tensors_in(std::string_view text) {
   constexpr std::string_view key = R"("tensors":[)";
   const std::size_t at = text.find(key);
-  if (at == std::string_view::npos || !text.ends_with('}')) return {};
+  if (at == std::string_view::npos || !text.ends_with('}')) return std::nullopt;
   text.remove_suffix(1);
   return text.substr(at + key.size() - 1);
 }
@@ -263,7 +263,8 @@ std::string_view tensors_in(std::string_view text) {
 // To hash the text is quicker than to write the tensors again, which is for those alone who do not
 // find their save id there.
 void check_save_id(const Catalog& catalog, std::string_view text) {
-  if (catalog.save_id == save_id_of(catalog, tensors_in(text))) return;
+  const auto tensors = tensors_in(text);
+  if (tensors && catalog.save_id == save_id_of(catalog, *tensors)) return;
   const std::string expected = save_id_of(catalog);
   if (catalog.save_id != expected) {
     damaged(fmt::format("its save id is {:?}, but its content makes it {}",

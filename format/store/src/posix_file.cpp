@@ -107,7 +107,8 @@ void PosixFile::write_at(std::int64_t offset, std::span<const std::byte> from) {
   send_early(std::ssize(from));
 }
 
-// Has the system begin with what waits, and does not wait for it. A hint: sync() tells of failures.
+// Has the system begin with what waits; it waits itself only where the medium's queue is full. A
+// hint: sync() tells of failures.
 void PosixFile::send_early(std::int64_t bytes) noexcept {
   if (unsent_bytes_.fetch_add(bytes) + bytes < most_unsent_bytes) return;
   unsent_bytes_.store(0);

@@ -22,6 +22,10 @@ double predicted(const JobCost& job, const MachineRates& rates, const StageCost&
   double medium = seconds(rates.write, job.write_bytes);
   if (&read == &rates.read_cold) medium += seconds(read, job.read_bytes);
   double total = std::max(working / workers, medium);
+  if (job.read_limit > 0) {
+    total =
+        std::max(total, static_cast<double>(job.read_bytes) / static_cast<double>(job.read_limit));
+  }
   if (job.read_back) {
     working = work(rates.read_cold, job.write_bytes) + work(rates.hash, job.write_bytes);
     total += std::max(working / workers, seconds(rates.read_cold, job.write_bytes));

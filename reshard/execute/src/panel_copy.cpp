@@ -141,11 +141,20 @@ std::vector<Box> panels_of(const TensorDesc& desc, std::int64_t max_bytes) {
 
 std::vector<Panel> all_panels(const Catalog& source, const Catalog& target,
                               const std::vector<std::size_t>& source_of, std::int64_t max_bytes) {
-  std::vector<Panel> all;
-  for (std::size_t tensor = 0; tensor < target.tensors.size(); ++tensor) {
+  const auto panels_of_tensor = [&](std::size_t tensor) {
     const TensorDesc& from = source.tensors[source_of[tensor]];
     const TensorDesc& to = target.tensors[tensor];
-    for (const Box& box : panels_of(bits(from.dtype) > bits(to.dtype) ? from : to, max_bytes)) {
+    return panels_of(bits(from.dtype) > bits(to.dtype) ? from : to, max_bytes);
+  };
+  // Of a large checkpoint they are many: the list takes what it needs, and no more.
+  std::size_t count = 0;
+  for (std::size_t tensor = 0; tensor < target.tensors.size(); ++tensor) {
+    count += panels_of_tensor(tensor).size();
+  }
+  std::vector<Panel> all;
+  all.reserve(count);
+  for (std::size_t tensor = 0; tensor < target.tensors.size(); ++tensor) {
+    for (const Box& box : panels_of_tensor(tensor)) {
       all.push_back({source_of[tensor], tensor, box});
     }
   }
@@ -153,16 +162,19 @@ std::vector<Panel> all_panels(const Catalog& source, const Catalog& target,
 }
 
 std::shared_ptr<const Holders> HoldersOfLanes::of(const Panel& panel) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (last_.size() <= panel.lane) last_.resize(panel.lane + 1);
-  std::shared_ptr<const Holders>& last = last_[panel.lane];
-  if (!last || last->target_tensor != panel.target_tensor) {
-    last = std::make_shared<const Holders>(
-        Holders{panel.target_tensor,
-                source_.layout.boxes(panel.source_tensor, source_.tensors[panel.source_tensor]),
-                target_.layout.boxes(panel.target_tensor, target_.tensors[panel.target_tensor])});
-  }
-  return last;
+  const std::shared_ptr<const Holders> last = last_[panel.lane];
+  if (last && last->target_tensor == panel.target_tensor) return last;
+  // Two workers may both find out: better than that all wait for one.
+  lock.unlock();
+  auto holders = std::make_shared<const Holders>(
+      Holders{panel.target_tensor,
+              source_.layout.boxes(panel.source_tensor, source_.tensors[panel.source_tensor]),
+              target_.layout.boxes(panel.target_tensor, target_.tensors[panel.target_tensor])});
+  lock.lock();
+  last_[panel.lane] = holders;
+  return holders;
 }
 
 PanelBytes copy_panel(const Reader& source, Writer& target, const Panel& panel,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 
 namespace remesh::detail {
 namespace {
@@ -33,21 +34,30 @@ void choose_files(std::vector<Panel>& panels, const ExtentMap& target) {
   }
 }
 
-using Lane = std::vector<const Panel*>;
+using Lane = std::vector<std::uint32_t>;
 
-// The panels of each file that has any; the file with the most comes first.
+// The numbers of each file's panels, of those that have any; the file with the most comes first.
 std::vector<Lane> lanes_of(const std::vector<Panel>& panels, std::size_t files) {
   std::vector<Lane> lanes(files);
-  for (const Panel& panel : panels) lanes[panel.file].push_back(&panel);
+  for (std::uint32_t number = 0; number < panels.size(); ++number) {
+    lanes[panels[number].file].push_back(number);
+  }
   std::erase_if(lanes, [](const Lane& lane) { return lane.empty(); });
   std::ranges::stable_sort(lanes, std::ranges::greater{}, &Lane::size);
   return lanes;
 }
 
+std::vector<std::uint32_t> as_they_are(std::size_t panels) {
+  std::vector<std::uint32_t> order(panels);
+  std::iota(order.begin(), order.end(), std::uint32_t{0});
+  return order;
+}
+
 }  // namespace
 
-std::vector<Panel> in_lanes(std::vector<Panel> panels, const ExtentMap& target, int workers) {
-  if (workers == 1 || target.files().size() < 2) return panels;
+std::vector<std::uint32_t> in_lanes(std::vector<Panel>& panels, const ExtentMap& target,
+                                    int workers) {
+  if (workers == 1 || target.files().size() < 2) return as_they_are(panels.size());
   choose_files(panels, target);
   const std::vector<Lane> lanes = lanes_of(panels, target.files().size());
 
@@ -59,18 +69,18 @@ std::vector<Panel> in_lanes(std::vector<Panel> panels, const ExtentMap& target, 
   for (std::size_t i = 0; i < places.size(); ++i) places[i].lane = i;
   std::size_t waiting = places.size();
 
-  std::vector<Panel> ordered;
-  ordered.reserve(panels.size());
-  while (ordered.size() < panels.size()) {
+  std::vector<std::uint32_t> order;
+  order.reserve(panels.size());
+  while (order.size() < panels.size()) {
     for (std::size_t i = 0; i < places.size(); ++i) {
       Place& place = places[i];
       if (place.lane < lanes.size() && place.next == lanes[place.lane].size()) place = {waiting++};
       if (place.lane >= lanes.size()) continue;
-      Panel& panel = ordered.emplace_back(*lanes[place.lane][place.next++]);
-      panel.lane = static_cast<std::uint32_t>(i);
+      order.push_back(lanes[place.lane][place.next++]);
+      panels[order.back()].lane = static_cast<std::uint32_t>(i);
     }
   }
-  return ordered;
+  return order;
 }
 
 }  // namespace remesh::detail

@@ -16,6 +16,10 @@ constexpr std::int64_t tensor_bytes = 1720;                   // catalogs, talli
 constexpr std::int64_t header_bytes = 420;                    // of an HF source, for each tensor
 constexpr std::int64_t source_piece_bytes = 400;
 constexpr std::int64_t target_piece_bytes = 500;
+// A panel and its number, in its lane and in the order; a block's CRC where it is added up, where
+// it is taken from, and in the shard's index.
+constexpr std::int64_t panel_entry_bytes = sizeof(detail::Panel) + 2 * sizeof(std::uint32_t);
+constexpr std::int64_t block_entry_bytes = 48;
 // libhdf5 keeps what it knows of a dataset while a shard is created, up to the size of its cache.
 constexpr std::int64_t dataset_bytes = 10'000;
 constexpr std::int64_t dataset_cache_bytes = std::int64_t{14} << 20;
@@ -73,28 +77,61 @@ std::int64_t fixed_bytes(const Catalog& source, const ExtentMap& stored, const C
   return bytes + 4 * packaging_bytes(source.packaging) + side_bytes(wanted);
 }
 
+// What follows the limit.
+struct Moved {
+  std::int64_t bytes = 0;    // of all tensors that are wanted, in the wider dtype
+  std::int64_t tensors = 0;  // of those
+  std::int64_t largest = 0;  // what a buffer can be asked to hold
+  int buffers = 0;
+
+  // Buffers, and the list of all panels.
+  std::int64_t memory(std::int64_t limit_bytes) const {
+    const std::int64_t most = detail::panel_limit(limit_bytes, 1, buffers);
+    const std::int64_t panels = bytes / std::max(most, std::int64_t{1}) + tensors;
+    return buffers * std::min(largest, most) + panels * panel_entry_bytes;
+  }
+};
+
+Moved moved_of(const Catalog& source, const Catalog& wanted, int workers) {
+  Moved moved;
+  moved.buffers = (any_cast(source, wanted) ? 3 : 2) * workers;
+  for (const auto* catalog : {&source, &wanted}) {
+    std::int64_t bytes = 0;
+    for (const TensorDesc& tensor : catalog->tensors) {
+      moved.largest = std::max(moved.largest, num_bytes(tensor));
+      bytes += num_bytes(tensor);
+    }
+    moved.bytes = std::max(moved.bytes, bytes);
+  }
+  moved.tensors = std::ssize(wanted.tensors);
+  return moved;
+}
+
+// The least limit that holds what is fixed and what follows from itself: a quarter at most does.
+std::int64_t least_limit(std::int64_t fixed, const Moved& moved) {
+  std::int64_t low = 4 * moved.buffers * detail::least_panel_bytes;
+  std::int64_t high = std::max(low, std::int64_t{1} << 20);
+  const auto holds = [&](std::int64_t limit) { return fixed + moved.memory(limit) <= limit; };
+  while (!holds(high)) high *= 2;
+  if (holds(low)) return low;
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (holds(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
 }  // namespace
 
 PeakMemory peak_memory(const Catalog& source, const ExtentMap& stored, const Catalog& wanted,
                        std::int64_t copies, int workers, std::int64_t limit_bytes) {
-  const std::int64_t buffers = (any_cast(source, wanted) ? 3 : 2) * std::int64_t{workers};
-  std::int64_t largest = 0;
-  for (const auto* catalog : {&source, &wanted}) {
-    for (const TensorDesc& tensor : catalog->tensors) {
-      largest = std::max(largest, num_bytes(tensor));
-    }
-  }
-  largest = std::min(largest, detail::most_panel_bytes);
-
+  const Moved moved = moved_of(source, wanted, workers);
   PeakMemory memory;
   memory.pieces = target_pieces(wanted, copies);
-  const std::int64_t fixed = fixed_bytes(source, stored, wanted, memory.pieces, workers);
-  memory.peak_bytes =
-      fixed +
-      buffers * std::min(largest, detail::panel_limit(limit_bytes, 1, static_cast<int>(buffers)));
-  // Either all buffers are as large as they can be, or they are a quarter of the limit.
-  memory.least_bytes = std::max(4 * buffers * detail::least_panel_bytes,
-                                std::min(fixed + buffers * largest, fixed + (fixed + 2) / 3));
+  const std::int64_t fixed = fixed_bytes(source, stored, wanted, memory.pieces, workers) +
+                             moved.bytes / ExtentMap::block_bytes * copies * block_entry_bytes;
+  memory.peak_bytes = fixed + moved.memory(limit_bytes);
+  memory.least_bytes = least_limit(fixed, moved);
   return memory;
 }
 

@@ -96,7 +96,8 @@ std::int64_t buffer_bytes(const Catalog& source, const Catalog& target,
 
 // Moves all panels; returns the bytes of all of them.
 detail::PanelBytes move_panels(Context& context, const Reader& source, Writer& target,
-                               const std::vector<Panel>& panels, Passing& passing) {
+                               const std::vector<Panel>& panels,
+                               std::span<const std::uint32_t> order, Passing& passing) {
   const Tap on_read = [&passing](std::uint32_t file, std::int64_t offset,
                                  std::span<const std::byte> bytes) {
     passing.sent.add(file, offset, bytes);
@@ -122,10 +123,11 @@ detail::PanelBytes move_panels(Context& context, const Reader& source, Writer& t
   context.progress.begin("copying", wanted_bytes);
   context.pool.run(panels.size(), [&](std::size_t index, int worker) {
     context.stop.check();
+    const Panel& panel = panels[order[index]];
     std::optional<PanelBuffers>& mine = buffers[static_cast<std::size_t>(worker)];
     if (!mine) mine.emplace(PanelBuffers{Buffer(size), Buffer(size), Buffer(cast_size)});
-    const detail::PanelBytes bytes = detail::copy_panel(
-        source, target, panels[index], *holders.of(panels[index]), *mine, on_read, on_write);
+    const detail::PanelBytes bytes =
+        detail::copy_panel(source, target, panel, *holders.of(panel), *mine, on_read, on_write);
     context.progress.advance(bytes.read);
     const std::lock_guard lock(mutex);
     all.read += bytes.read;
@@ -178,14 +180,14 @@ Outcome transfer(Context& context, const Reader& source, Writer& target,
       match(source.catalog(), target.catalog(), options.may_change);
   const ExtentMap on_medium = target.extents_on_medium();
   Passing passing(source, target, on_medium, source_of);
-  const std::vector<Panel> panels =
-      detail::in_lanes(detail::all_panels(source.catalog(), target.catalog(), source_of,
-                                          panel_bytes(context, passing.buffers())),
-                       target.extents(), context.pool.size());
+  std::vector<Panel> panels = detail::all_panels(source.catalog(), target.catalog(), source_of,
+                                                 panel_bytes(context, passing.buffers()));
+  const std::vector<std::uint32_t> order =
+      detail::in_lanes(panels, target.extents(), context.pool.size());
 
   Outcome outcome;
   outcome.tensors = std::ssize(target.catalog().tensors);
-  const detail::PanelBytes bytes = move_panels(context, source, target, panels, passing);
+  const detail::PanelBytes bytes = move_panels(context, source, target, panels, order, passing);
   outcome.read_bytes = bytes.read;
   outcome.kept_bytes = bytes.kept;
   outcome.moved_bytes = bytes.moved;

@@ -74,10 +74,29 @@ TEST(ReadJson, TellsOfEveryKindOfValue) {
 }
 
 TEST(ReadJson, KeepsAll64Bits) {
-  EXPECT_THAT(events_of("[18446744073709551615,9223372036854775808,-9223372036854775808,-0]"),
+  EXPECT_THAT(events_of("[18446744073709551615,9223372036854775808,-9223372036854775808,-0,0]"),
               ElementsAre("[", "natural 18446744073709551615", "natural 9223372036854775808",
-                          "negative -9223372036854775808", "natural 0", "end"));
+                          "negative -9223372036854775808", "negative 0", "natural 0", "end"));
   EXPECT_THAT(events_of("18446744073709551616"), ElementsAre("real 1.8446744073709552e+19"));
+}
+
+// Megabytes of little but values, and of names: either way the same is told.
+TEST(ReadJson, LongTextsAreNoOthers) {
+  for (const std::string_view element : {"0", R"({"model.layers.0.mlp.up_proj.weight":[1,2]})"}) {
+    std::string text = "[";
+    std::size_t count = 0;
+    for (; text.size() < (std::size_t{3} << 20); ++count) {
+      if (count > 0) text += ',';
+      text += element;
+    }
+    text += ']';
+    Recorder quick;
+    Recorder thorough;
+    EXPECT_FALSE(read_json(text, quick));
+    EXPECT_FALSE(detail::read_thoroughly(text, thorough));
+    EXPECT_EQ(quick.events, thorough.events);
+    EXPECT_EQ(quick.events.size(), count * (element == "0" ? 1 : 7) + 2);
+  }
 }
 
 TEST(ReadJson, RepeatedKeysPass) {
@@ -136,7 +155,7 @@ TEST(ReadJson, DoesNotEndAtANul) {
   Recorder recorder;
   const auto fault = read_json(std::string_view("[1]\0[2", 6), recorder);
   ASSERT_TRUE(fault);
-  EXPECT_EQ(fault->byte, 3);
+  EXPECT_EQ(fault->byte, 4);
 }
 
 TEST(ReadJson, LooksAtNoByteBehindTheText) {

@@ -148,6 +148,27 @@ std::string refusal(std::string_view text) {
   }
 }
 
+// The quick look at the text must not take a save id of something else for that of the tensors.
+TEST(SaveId, IsThatOfTheTensorsHoweverTheyAreSpelled) {
+  Manifest spelled = manifest();
+  const std::string text = to_json(spelled);
+  const auto respelled = [&](const std::string& with, const std::string& save_id) {
+    std::string other = text;
+    const std::string key = R"("tensors":[)";
+    other.replace(other.find(key), key.size(), with);
+    other.replace(other.find(spelled.catalog.save_id), 32, save_id);
+    return other;
+  };
+  const std::string of_none = save_id_of(spelled.catalog, "");
+  for (const std::string with : {R"("tensors": [)", R"("tensor\u0073":[)"}) {
+    EXPECT_EQ(parse_manifest(respelled(with, spelled.catalog.save_id)).catalog.save_id,
+              spelled.catalog.save_id);
+    EXPECT_THAT(refusal(respelled(with, of_none)), ::testing::HasSubstr("its content makes it"));
+  }
+  EXPECT_THAT(refusal(respelled(R"("tensors":[)", of_none)),
+              ::testing::HasSubstr("its content makes it"));
+}
+
 struct Defect {
   const char* name;
   std::function<void(json&)> spoil;

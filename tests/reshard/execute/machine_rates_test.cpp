@@ -51,6 +51,13 @@ TEST(Predict, CopiesAreWrittenAndHashed) {
   EXPECT_DOUBLE_EQ(predict(job, fast).cached, 1.7 + 1.2);
 }
 
+TEST(Predict, NoJobReadsFasterThanItMay) {
+  JobCost job{.read_bytes = gib, .write_bytes = gib, .workers = 2, .read_limit = gib / 100};
+  EXPECT_NEAR(predict(job, rates()).cached, 100, 1e-3);
+  job.read_limit = 1000 * gib;
+  EXPECT_DOUBLE_EQ(predict(job, rates()).cached, 2);
+}
+
 TEST(Predict, PiecesAreCreatedBefore) {
   const JobCost job{.read_bytes = 0, .write_bytes = 0, .pieces = 3000, .workers = 2};
   EXPECT_DOUBLE_EQ(predict(job, rates()).cached, 1.5);

@@ -118,13 +118,14 @@ bool JsonHandler::refuse(Defect what) {
 bool parse_json(std::string_view text, JsonHandler& handler) {
   Events events(handler);
   if (const auto fault = read_json(text, events)) {
-    const bool is_nul = fault->byte < text.size() && text[fault->byte] == '\0';
+    const std::size_t at = fault->byte - 1;
+    const bool is_nul = at < text.size() && text[at] == '\0';
     const char* const what = is_nul
                                  ? "its JSON has a NUL at byte {}"
                                  : "its JSON breaks off, or is no JSON in UTF-8, at byte {} of the "
                                    "text";
-    handler.objection =
-        defect("RM210", fmt::format(fmt::runtime(what), fault->byte), "the file is damaged");
+    handler.objection = defect("RM210", fmt::format(fmt::runtime(what), is_nul ? at : fault->byte),
+                               "the file is damaged");
   }
   return !handler.objection;
 }

@@ -7,7 +7,8 @@
 #include <string_view>
 
 /// @file
-/// JSON written by strangers, as a stream of events: nothing is built that nobody asked for.
+/// JSON written by strangers, as a stream of events. What is built to tell them has at most a few
+/// times the bytes of the text.
 
 namespace remesh {
 
@@ -17,9 +18,9 @@ struct JsonScalar {
 
   Kind kind = Kind::null;
   std::uint64_t natural = 0;  ///< also 1 for true
-  std::int64_t negative = 0;
-  double real = 0;        ///< of numbers with a fraction or an exponent, or beyond 64 bits
-  std::string_view text;  ///< only until the event ends
+  std::int64_t negative = 0;  ///< with -0
+  double real = 0;            ///< of numbers with a fraction or an exponent, or beyond 64 bits
+  std::string_view text;      ///< only until the event ends
 };
 
 /// Hears what a text holds, in its order. Each event returns whether to go on.
@@ -35,7 +36,7 @@ class JsonEvents {
 
 /// Where a text stops being JSON.
 struct JsonFault {
-  std::size_t byte = 0;
+  std::size_t byte = 0;  ///< the first is 1; one behind the last where the text ends too early
   std::string why;
 };
 

@@ -13,7 +13,7 @@ namespace remesh {
 class LimitedFileSystem final : public FileSystem {
  public:
   /// `inner` and `stop` must outlive this. A rate of 0 is no limit. A read that waits for its turn
-  /// throws Error(stopped) once a stop is asked for.
+  /// waits no longer once a stop is asked for.
   LimitedFileSystem(FileSystem& inner, std::int64_t bytes_per_second,
                     const StopFlag* stop = nullptr);
   ~LimitedFileSystem() override;

@@ -35,6 +35,7 @@ struct JobCost {
   std::int64_t pieces = 0;  ///< that a native checkpoint creates
   bool read_back = false;
   std::int64_t workers = 1;
+  std::int64_t read_limit = 0;  ///< bytes a second; 0: none
 };
 
 /// Seconds that a job should take.
@@ -45,8 +46,9 @@ struct Prediction {
 
 /// Every byte that is read is hashed and copied, and every byte that is written is hashed: all of
 /// that is work, shared by the workers that there are. The medium works beside them. The job takes
-/// the longer of the two, and creates its pieces before. `cold` reads and writes one medium.
-/// Precondition: all bytes, seconds and counts of `rates` are positive.
+/// the longer of the two, creates its pieces before, and cannot be faster than its read limit.
+/// `cold` reads and writes one medium. Precondition: all bytes, seconds and counts of `rates` are
+/// positive.
 Prediction predict(const JobCost& job, const MachineRates& rates);
 
 }  // namespace remesh

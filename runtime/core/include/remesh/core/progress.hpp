@@ -18,7 +18,7 @@ class Progress {
   virtual void end();
 };
 
-/// A request to stop, set by a signal handler and looked at between panels.
+/// A request to stop, set by a signal handler and looked at between panels, and while a read waits.
 class StopFlag {
  public:
   /// Async-signal-safe. The first signal counts.
