@@ -98,7 +98,7 @@ class IoBench {
 
   MachineRates run() {
     std::vector<StageCost> write, cached, cold, hash, copy, pieces;
-    progress_.begin("measuring", 5 * rounds * bytes());
+    progress_.begin("measuring", std::int64_t{5} * rounds * bytes());
     for (int round = 0; round < rounds; ++round) {
       create(round);
       write.push_back(timed(bytes(), [this] { write_all(); }));

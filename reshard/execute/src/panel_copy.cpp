@@ -164,7 +164,7 @@ std::vector<Panel> all_panels(const Catalog& source, const Catalog& target,
 std::shared_ptr<const Holders> HoldersOfLanes::of(const Panel& panel) {
   std::unique_lock lock(mutex_);
   if (last_.size() <= panel.lane) last_.resize(panel.lane + 1);
-  const std::shared_ptr<const Holders> last = last_[panel.lane];
+  std::shared_ptr<const Holders> last = last_[panel.lane];
   if (last && last->target_tensor == panel.target_tensor) return last;
   // Two workers may both find out: better than that all wait for one.
   lock.unlock();
@@ -212,7 +212,11 @@ PanelBytes copy_panel(const Reader& source, Writer& target, const Panel& panel,
   for (std::size_t i = 0; i < to.boxes.size(); ++i) {
     const std::size_t number = (first + i) % to.boxes.size();
     const Box& box = to.boxes[number];
-    const auto [begin, end] = std::ranges::equal_range(shared, number, {}, &Overlap::target);
+    const auto begin = std::lower_bound(
+        shared.begin(), shared.end(), number,
+        [](const Overlap& part, std::size_t wanted) { return part.target < wanted; });
+    const auto end = std::find_if(begin, shared.end(),
+                                  [&](const Overlap& part) { return part.target != number; });
     if (end - begin == 1 && from.boxes[begin->source] == box) {
       target.write(panel.target_tensor, box, chunks[begin->source].bytes, on_write);
       continue;

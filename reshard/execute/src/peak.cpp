@@ -109,7 +109,7 @@ Moved moved_of(const Catalog& source, const Catalog& wanted, int workers) {
 
 // The least limit that holds what is fixed and what follows from itself: a quarter at most does.
 std::int64_t least_limit(std::int64_t fixed, const Moved& moved) {
-  std::int64_t low = 4 * moved.buffers * detail::least_panel_bytes;
+  std::int64_t low = std::int64_t{4} * moved.buffers * detail::least_panel_bytes;
   std::int64_t high = std::max(low, std::int64_t{1} << 20);
   const auto holds = [&](std::int64_t limit) { return fixed + moved.memory(limit) <= limit; };
   while (!holds(high)) high *= 2;

@@ -24,8 +24,7 @@ class Keys {
         if (at(before) == key) return false;
       }
     } else {
-      for (std::uint32_t before = static_cast<std::uint32_t>(table_.size()); before < number;
-           ++before) {
+      for (auto before = static_cast<std::uint32_t>(table_.size()); before < number; ++before) {
         table_.add(at(before), before, name_of);
       }
       if (table_.find(key, name_of)) return false;
