@@ -95,10 +95,8 @@ bool may_have_negative_zero(std::string_view text) {
   return false;
 }
 
-// simdjson 3.0 lets half of a surrogate pair pass.
 bool is_for_simdjson(std::string_view text) {
-  return !text.empty() && text.find("\\u") == std::string_view::npos && !is_dense(text) &&
-         !may_have_negative_zero(text);
+  return !text.empty() && !is_dense(text) && !may_have_negative_zero(text);
 }
 
 }  // namespace

@@ -39,19 +39,21 @@ TEST(LimitedFileSystem, ReadsNoFasterThanItMayAllThreadsTogether) {
 
 TEST(LimitedFileSystem, ARateOfZeroIsNoLimit) { EXPECT_LT(seconds_to_read(0, 1), 10.0); }
 
-// Its turn would come in some hours.
+// Its turn would come in 20 s.
 TEST(LimitedFileSystem, AReadThatWaitsHearsAStop) {
   test::TemporaryDirectory directory;
   test::set_content(directory / "file", std::string(10'000, 'x'));
   StopFlag stop;
-  LimitedFileSystem files(posix_file_system(), 1, &stop);
+  LimitedFileSystem files(posix_file_system(), 500, &stop);
   const auto file = files.open(directory / "file");
   std::vector<std::byte> bytes(10'000);
   std::thread other([&stop] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     stop.request(2);
   });
+  const auto begin = std::chrono::steady_clock::now();
   file->read_at(0, bytes);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
   other.join();
 }
 
