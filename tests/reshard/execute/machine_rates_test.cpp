@@ -70,5 +70,15 @@ TEST(Predict, WhatIsReadBackComesFromTheMedium) {
   EXPECT_DOUBLE_EQ(predict(job, rates()).cached, without + 4);
 }
 
+// For a GiB: 0.3 read and 0.2 hashed.
+TEST(Predict, WhatIsReadBackIsHashed) {
+  MachineRates fast = rates();
+  fast.write.seconds = fast.read_cold.seconds = 0.01;
+  JobCost job{.read_bytes = gib, .write_bytes = gib, .workers = 2};
+  const double without = predict(job, fast).cached;
+  job.read_back = true;
+  EXPECT_DOUBLE_EQ(predict(job, fast).cached, without + 0.5 / 2);
+}
+
 }  // namespace
 }  // namespace remesh
