@@ -11,6 +11,7 @@
 #include "remesh/core/error.hpp"
 #include "remesh/models/model_map.hpp"
 #include "remesh/schema/mesh_text.hpp"
+#include "remesh/schema/pieces.hpp"
 
 namespace {
 
@@ -29,9 +30,10 @@ const std::vector<TensorDesc>& tensors() {
 
 void place_on(const ModelMap& map, std::span<const TensorDesc> some, const char* text) {
   const Layout layout = map.place(some, config, parse_mesh(text));
+  const Pieces pieces(layout, some);
   for (std::size_t i = 0; i < some.size(); ++i) {
     Index elements = 0;
-    for (const HeldBox& held : layout.boxes(i, some[i])) elements += held.box.num_elements();
+    for (const HeldBox& held : pieces.of(i)) elements += held.box.num_elements();
     if (elements != some[i].extent.num_elements()) std::abort();
   }
 }

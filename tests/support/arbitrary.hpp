@@ -80,7 +80,8 @@ class Arbitrary {
     return drawn;
   }
 
-  /// tp, cp, dp and pp of 1 to 4 in any order, of at most 48 ranks.
+  /// tp, cp, dp and pp of 1 to 4 in any order, of at most 48 ranks; some with a grid for experts,
+  /// some with virtual stages.
   Mesh mesh() {
     std::vector<Axis> axes{{"tp", 1}, {"cp", 1}, {"dp", 1}, {"pp", 1}};
     shuffle(axes);
@@ -90,25 +91,35 @@ class Arbitrary {
       ranks *= axis.size;
     }
     shuffle(axes);
-    return Mesh(axes);
+    std::vector<Axis> grid;
+    if (chance(50)) grid = expert_grid(axes);
+    const Index pp = std::ranges::find(axes, "pp", &Axis::name)->size;
+    return Mesh(axes, grid, pp > 1 && chance(30) ? between(2, 3) : 1);
   }
 
   /// 1 to 3 layers on each stage.
   Stages stages(const Mesh& mesh) {
     Stages drawn;
-    for (Index stage = 0; stage < mesh.size("pp"); ++stage) drawn.layers.push_back(between(1, 3));
+    for (Index stage = 0; stage < mesh.size("pp") * mesh.virtual_stages(); ++stage) {
+      drawn.layers.push_back(between(1, 3));
+    }
     return drawn;
   }
 
-  /// Any placement that is legal for this tensor on this mesh: replicated, split by each rule, with
-  /// groups shared or not, over one axis or two, nested, pinned in each way.
+  static constexpr Index experts = 6;  ///< of each layer
+
+  /// Any placement that is legal for this tensor on this mesh: replicated, split by each rule, in
+  /// parts, in blocks or as the scale of blocks, with groups shared, cut or neither, over one axis or
+  /// two, nested, pinned in each way, on lines.
   Placement placement(const TensorDesc& desc, const Mesh& mesh) {
     std::vector<std::string> free_axes{"tp", "cp", "dp", "pp"};
+    if (chance(35)) free_axes = {"etp", "ep", "edp", "pp"};
     shuffle(free_axes);
     Placement drawn;
     if (chance(40)) drawn.pins.push_back(pin(take(free_axes), mesh));
 
-    const int last_dim = desc.extent.ndim() - (bits(desc.dtype) % 8 == 0 ? 1 : 2);
+    const bool wide = bits(desc.dtype) % 8 == 0;
+    const int last_dim = desc.extent.ndim() - (wide ? 1 : 2);
     std::vector<int> split_before;
     for (Index more = last_dim < 0 ? 0 : between(0, 3); more > 0 && !free_axes.empty(); --more) {
       Split next;
@@ -120,6 +131,7 @@ class Arbitrary {
       split_before.push_back(next.dim);
       drawn.splits.push_back(std::move(next));
     }
+    if (wide && !free_axes.empty() && chance(40)) drawn.flat = flat(free_axes);
     return drawn;
   }
 
@@ -130,8 +142,16 @@ class Arbitrary {
     std::vector<Placed> placed;
     for (const TensorDesc& desc : tensors) {
       const auto layer = static_cast<std::int32_t>(between(0, stages.num_layers() - 1));
-      placed.push_back({static_cast<std::uint32_t>(placements.size()), layer});
-      placements.push_back(placement(desc, mesh));
+      const auto expert = static_cast<std::int32_t>(between(0, experts - 1));
+      placed.push_back({static_cast<std::uint32_t>(placements.size()), layer, expert});
+      Placement next = placement(desc, mesh);
+      // Several tensors on one line, where that is possible.
+      const auto free = [&](const Placement& other) { return other.flat && fits(*other.flat, next); };
+      const auto earlier = std::ranges::find_if(placements, free);
+      if (earlier != placements.end() && chance(70) && bits(desc.dtype) % 8 == 0) {
+        next.flat = earlier->flat;
+      }
+      placements.push_back(std::move(next));
     }
     return {std::move(mesh), std::move(placements), std::move(placed), std::move(stages)};
   }
@@ -180,12 +200,76 @@ class Arbitrary {
     return count;
   }
 
+  // The same ranks, and the same pipelines: what is faster than pp, and what is slower, dealt anew.
+  std::vector<Axis> expert_grid(const std::vector<Axis>& axes) {
+    Index faster = 1;
+    Index slower = 1;
+    bool behind = false;
+    for (const Axis& axis : axes) {
+      if (axis.name != "pp") (behind ? slower : faster) *= axis.size;
+      behind = behind || axis.name == "pp";
+    }
+    std::vector<std::string> names{"etp", "ep", "edp"};
+    shuffle(names);
+    const Index before = between(faster > 1 ? 1 : 0, slower > 1 ? 2 : 3);
+    std::vector<Axis> grid;
+    const auto deal = [&](Index first, Index last, Index left) {
+      for (Index k = first; k < last; ++k) {
+        Index size = left;
+        if (k + 1 < last) {
+          do {
+            size = between(1, left);
+          } while (left % size != 0);
+        }
+        grid.push_back({names[static_cast<std::size_t>(k)], size});
+        left /= size;
+      }
+    };
+    deal(0, before, faster);
+    grid.push_back({"pp", std::ranges::find(axes, "pp", &Axis::name)->size});
+    deal(before, 3, slower);
+    return grid;
+  }
+
+  Flat flat(std::vector<std::string>& free_axes) {
+    Flat drawn;
+    drawn.over.push_back(take(free_axes));
+    if (!free_axes.empty() && chance(40)) drawn.over.push_back(take(free_axes));
+    static constexpr FlatUnit units[] = {FlatUnit::all, FlatUnit::layer, FlatUnit::tensor};
+    drawn.unit = units[between(0, 2)];
+    drawn.name = chance(50) ? "" : "master";
+    drawn.reversed = chance(30);
+    drawn.align = chance(70) ? 1 : between(2, 8);
+    drawn.bucket = chance(60) ? 0 : between(1, 60);
+    drawn.pad = chance(60) ? 1 : between(2, 6);
+    drawn.pad_each = chance(60) ? 1 : between(2, 4);
+    return drawn;
+  }
+
+  // Whether a placement leaves the axes of a line to it, and is of the same grid.
+  static bool fits(const Flat& flat, const Placement& placement) {
+    if (placement.flat) return false;
+    const auto grid_of = [](const std::string& axis) { return axis == "pp" ? 0 : axis[0] == 'e' ? 2 : 1; };
+    std::vector<std::string> used;
+    for (const Split& split : placement.splits) {
+      used.insert(used.end(), split.over.begin(), split.over.end());
+    }
+    for (const Pin& pin : placement.pins) used.push_back(pin.axis);
+    for (const std::string& axis : flat.over) {
+      for (const std::string& other : used) {
+        if (axis == other || grid_of(axis) + grid_of(other) == 3) return false;
+      }
+    }
+    return true;
+  }
+
   Pin pin(const std::string& axis, const Mesh& mesh) {
     if (axis == "pp") {
       static constexpr PinTo by_stage[] = {PinTo::layer, PinTo::first, PinTo::last, PinTo::ends};
-      if (const Index kind = between(0, 4); kind < 4) return {axis, by_stage[kind], {}};
+      if (const Index kind = between(0, 4); kind < 4) return {axis, by_stage[kind], {}, 0};
     }
-    Pin drawn{axis, PinTo::coordinates, {}};
+    if (axis == "ep" && chance(70)) return {axis, PinTo::expert, {}, experts};
+    Pin drawn{axis, PinTo::coordinates, {}, 0};
     for (Index at = 0; at < mesh.size(axis); ++at) {
       if (chance(50)) drawn.coordinates.push_back(at);
     }
@@ -198,12 +282,29 @@ class Arbitrary {
   void draw_rule(Split& split, Index total, Index count, bool nested) {
     split.rule = chance(50) ? SplitRule::balanced : SplitRule::chunk;
     if (nested) return;
-    if (chance(25)) {
+    if (chance(20)) {
       split.rule = SplitRule::sizes;
       split.sizes = sizes(total, count);
-    } else if (chance(50)) {
+    } else if (chance(40)) {
       draw_groups(split, total, count);
+    } else if (chance(40) && total > 1) {
+      split.parts = parts(total, count);
+    } else if (chance(40)) {
+      split.block = between(2, 4);
+    } else if (chance(40) && total > 0) {
+      split.per = between(2, 4);
+      split.whole = (total - 1) * split.per + between(1, split.per);
     }
+  }
+
+  std::vector<Part> parts(Index total, Index count) {
+    std::vector<Part> drawn;
+    for (const Index size : sizes(total, between(2, 3))) {
+      Split groups;
+      if (chance(50)) draw_groups(groups, size, count);
+      drawn.push_back({size, groups.groups, groups.beyond});
+    }
+    return drawn;
   }
 
   std::vector<Index> sizes(Index total, Index count) {
@@ -225,12 +326,17 @@ class Arbitrary {
     }
     split.rule = SplitRule::balanced;
     split.unit = "heads";
-    if (!shared.empty() && (whole.empty() || chance(50))) {
+    if (total > 0 && chance(20)) {
+      do {
+        split.groups = between(1, total);
+      } while (total % split.groups != 0);
+      split.beyond = Beyond::divide;
+    } else if (!shared.empty() && (whole.empty() || chance(50))) {
       split.groups = pick(shared);
-      split.share_groups = true;
+      split.beyond = Beyond::share;
     } else if (!whole.empty()) {
       split.groups = pick(whole);
-      split.share_groups = chance(50);
+      split.beyond = chance(50) ? Beyond::share : Beyond::refuse;
     }
   }
 

@@ -101,12 +101,12 @@ void check_native(const Job& job, const JobOptions& options) {
 }
 
 void check_one_rank(const Job& job) {
-  if (job.to != "hf" || job.mesh.num_ranks() == 1) return;
+  if (job.to != "hf" || job.target.mesh.num_ranks() == 1) return;
   throw Error(
       Errc::invalid_argument,
       fmt::format("cannot write hf on {}: a Hugging Face directory has no mesh, who loads it "
                   "splits it anew; leave out `--mesh`",
-                  describe(job.mesh)));
+                  describe(job.target.mesh)));
 }
 
 // The source says its mesh itself, so the flag can only confirm it.
@@ -152,6 +152,13 @@ void choose_map(Job& job, const JobOptions& options, const FileSystem& files) {
   }
 }
 
+// Stages by cost need a map that knows the model, even where the source knows its placements.
+void price_stages(Job& job) {
+  if (!job.target.stages || !job.target.stages->wants_costs()) return;
+  const ModelMap* const map = job.map() != nullptr ? job.map() : shipped_map(job.config);
+  if (map != nullptr) job.target.stages->set_costs(map->stage_costs(job.config));
+}
+
 // One path component at the end, so that a temporary name can stand beside it.
 FileSystem::Path destination_path(const JobOptions& options) {
   const FileSystem::Path given(options.destination);
@@ -182,10 +189,11 @@ void check_outside(const FileSystem::Path& destination, const JobOptions& option
 // The same job gets the same id, so that it finds what an earlier run left behind.
 std::string job_id(const Job& job, const JobOptions& options) {
   const std::string text =
-      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", whole_path(options.source).string(),
-                  job.source->catalog().save_id, job.to, describe(job.mesh), options.copies,
+      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", whole_path(options.source).string(),
+                  job.source->catalog().save_id, job.to, describe(job.target.mesh), options.copies,
                   options.shard_size, options.rules, fmt::join(options.include, "\n"),
-                  fmt::join(options.exclude, "\n"), options.weights_only, options.dtype);
+                  fmt::join(options.exclude, "\n"), options.weights_only, options.dtype, options.mesh,
+                  options.stages, options.zero.value_or(-1), options.shard_rule);
   const Digest digest = digest_of(std::as_bytes(std::span(text)));
   return fmt::format("{:016x}", digest.value);
 }
@@ -281,18 +289,19 @@ Job open_job(JobKind kind, const JobOptions& options, FileSystem& files) {
   check_native(job, options);
   const Mesh& source_mesh = job.source->catalog().layout.mesh();
   check_from_mesh(options, source_mesh);
-  job.mesh = target_mesh(options.mesh, job.to, source_mesh, files);
+  job.target = target_of(options, job.to, source_mesh, files);
   check_one_rank(job);
   job.config = config_of(*job.source);
   job.selection = selection_of(options);
   choose_map(job, options, files);
+  price_stages(job);
   return job;
 }
 
 Catalog placed_catalog(const Job& job) {
   const Catalog& source = job.source->catalog();
-  return job.kind == JobKind::reshard ? resharded(source, job.mesh, job.map(), job.config)
-                                      : converted(source, job.to, job.mesh, job.map(), job.config);
+  return job.kind == JobKind::reshard ? resharded(source, job.target, job.map(), job.config)
+                                      : converted(source, job.to, job.target, job.map(), job.config);
 }
 
 Wanted wanted_of(const Job& job) {

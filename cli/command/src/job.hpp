@@ -11,6 +11,7 @@
 #include "remesh/models/model_map.hpp"
 #include "remesh/schema/catalog.hpp"
 #include "remesh/schema/finding.hpp"
+#include "remesh/schema/target.hpp"
 #include "remesh/store/reader.hpp"
 #include "remesh/store/writer.hpp"
 #include "session.hpp"
@@ -34,7 +35,7 @@ struct Job {
   std::optional<ModelMap> rules;      ///< from --rules
   const ModelMap* shipped = nullptr;  ///< the one that ships for this model, where one is wanted
   std::string to;                     ///< the target's format
-  Mesh mesh;                          ///< the target's
+  Target target;                      ///< how it is to lie
   Selection selection;                ///< what of the source is wanted, and as what
 
   /// The map to place tensors with; null: keep the placements.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct JobOptions {
   std::string source;
   std::string destination;  ///< empty for plan
   std::string mesh;
+  std::string stages;
+  std::optional<int> zero;
+  std::string shard_rule;
   std::string from_mesh;
   std::string to;
   std::string from;
@@ -44,7 +48,7 @@ void add_source_options(CLI::App& verb, JobOptions& options);
 /// DST, --read-back, --discard, --dry-run.
 void add_destination_options(CLI::App& verb, JobOptions& options);
 
-/// --mesh M. `purpose` says what is assumed without it, where it is not required.
+/// --mesh M, --stages, --zero and --shard-rule. `purpose` says what is assumed without it, where it is not required.
 CLI::Option* add_mesh_option(CLI::App& verb, JobOptions& options, const std::string& purpose);
 
 /// --to F and --shard-size.

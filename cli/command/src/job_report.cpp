@@ -43,7 +43,7 @@ Json result_json(const JobResult& result) {
   document["source"] = {
       {"path", result.source}, {"format", source.format}, {"mesh", json_of(source.layout.mesh())}};
   document["target"] = {
-      {"path", result.destination}, {"format", result.job.to}, {"mesh", json_of(result.job.mesh)}};
+      {"path", result.destination}, {"format", result.job.to}, {"mesh", json_of(result.job.target.mesh)}};
   document["tensors"] = outcome.tensors;
   document["read_bytes"] = outcome.read_bytes;
   document["written_bytes"] = outcome.written_bytes;
@@ -80,7 +80,7 @@ void print_caveats(const Outcome& outcome, Output& out) {
 }  // namespace
 
 void begin_job_report(const Job& job, const Wanted& wanted, Output& out) {
-  out.detail(both_meshes(job.source->catalog().layout.mesh(), job.mesh));
+  out.detail(both_meshes(job.source->catalog().layout.mesh(), job.target.mesh));
   print_findings(job.findings, out);
   print_selection(job, wanted, out);
 }

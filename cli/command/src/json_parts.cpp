@@ -16,7 +16,15 @@ Json text_or_null(std::string_view text) { return text.empty() ? Json(nullptr) :
 Json json_of(const Mesh& mesh) {
   Json axes = Json::array();
   for (const Axis& axis : mesh.axes()) axes.push_back({{"name", axis.name}, {"size", axis.size}});
-  return {{"text", to_text(mesh)}, {"ranks", mesh.num_ranks()}, {"axes_fastest_first", axes}};
+  Json expert_axes = Json::array();
+  for (const Axis& axis : mesh.expert_axes()) {
+    expert_axes.push_back({{"name", axis.name}, {"size", axis.size}});
+  }
+  return {{"text", to_text(mesh)},
+          {"ranks", mesh.num_ranks()},
+          {"axes_fastest_first", axes},
+          {"expert_axes_fastest_first", expert_axes},
+          {"virtual_stages", mesh.virtual_stages()}};
 }
 
 Json shape_json(const Box& extent) {

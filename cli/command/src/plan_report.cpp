@@ -112,7 +112,7 @@ Json plan_json(const Job& job, const JobOptions& options, const Answer& answer) 
   Json document = new_document("plan");
   document["source"] = {
       {"path", options.source}, {"format", source.format}, {"mesh", json_of(source.layout.mesh())}};
-  document["target"] = {{"format", job.to}, {"mesh", json_of(job.mesh)}};
+  document["target"] = {{"format", job.to}, {"mesh", json_of(job.target.mesh)}};
   document["possible"] = answer.summary.has_value();
   document["reason"] = text_or_null(answer.reason);
   document["costs"] = answer.summary ? costs_json(answer) : Json(nullptr);
@@ -136,7 +136,7 @@ int plan_job(const Job& job, const JobOptions& options, Session& session) {
   const Answer answer = answer_of(job, options, session.files);
 
   Output& out = session.out;
-  out.line(both_meshes(job.source->catalog().layout.mesh(), job.mesh));
+  out.line(both_meshes(job.source->catalog().layout.mesh(), job.target.mesh));
   print_findings(job.findings, out);
   if (answer.summary) {
     print_selection(job, answer.wanted, out);

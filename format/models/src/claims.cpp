@@ -22,12 +22,13 @@ struct Absent {
 
 using Place = std::pair<Index, Index>;  // layer and expert, each 0 where there is none
 
-void look_for_gaps(const NamePattern& name, std::vector<Place> present, Index layers, Index experts,
+void look_for_gaps(const NamePattern& name, std::vector<Place> present, Range layers, Index experts,
                    Absent& absent) {
   std::ranges::sort(present);
-  absent.count += layers * experts - std::ssize(present);
+  absent.count += layers.size() * experts - std::ssize(present);
   auto next = present.begin();
-  for (Place at; at.first < layers && absent.first.size() < most_listed; ++at.first) {
+  for (Place at{layers.begin, 0}; at.first < layers.end && absent.first.size() < most_listed;
+       ++at.first) {
     for (at.second = 0; at.second < experts && absent.first.size() < most_listed; ++at.second) {
       if (next != present.end() && *next == at) {
         ++next;
@@ -109,6 +110,24 @@ Counts count_all(const MapRules& rules, const Values& values, std::span<const Cl
   return {count_layers(rules, values, claims), count_experts(rules, values, claims)};
 }
 
+void check_layers(const MapRules& rules, const Values& values, std::span<const TensorDesc> tensors,
+                  std::span<const Claim> claims, const Counts& counts) {
+  std::vector<std::optional<Range>> ranges(rules.tensors.size());
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    const TensorRule& rule = rules.tensors[claims[i].rule];
+    if (!rule.layers) continue;
+    std::optional<Range>& range = ranges[claims[i].rule];
+    if (!range) range = values.layers(rule, counts.layers);
+    if (claims[i].layer >= range->begin && claims[i].layer < range->end) continue;
+    throw Error(Errc::unsupported,
+                fmt::format("cannot place '{}': by the map of model '{}' layers {} to {} have such a "
+                            "tensor, and {} has not; give rules that do with `--rules FILE`",
+                            tensors[i].name, rules.name, range->begin, range->end - 1,
+                            claims[i].layer),
+                "RM310");
+  }
+}
+
 void require_all(const MapRules& rules, const Values& values, std::span<const Claim> claims,
                  const Counts& counts) {
   std::vector<std::vector<Place>> present(rules.tensors.size());
@@ -120,7 +139,8 @@ void require_all(const MapRules& rules, const Values& values, std::span<const Cl
   for (std::size_t i = 0; i < rules.tensors.size(); ++i) {
     const TensorRule& rule = rules.tensors[i];
     if (!values.holds(rule.needed)) continue;
-    look_for_gaps(rule.name, std::move(present[i]), rule.name.has_layer() ? counts.layers : 1,
+    const Range layers = rule.name.has_layer() ? values.layers(rule, counts.layers) : Range{0, 1};
+    look_for_gaps(rule.name, std::move(present[i]), layers,
                   rule.name.has_expert() ? counts.experts : 1, absent);
   }
   if (absent.count == 0) return;

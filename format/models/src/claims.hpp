@@ -31,6 +31,10 @@ struct Counts {
 /// Error(corrupt, RM303) if a tensor is of a layer or an expert beyond.
 Counts count_all(const MapRules& rules, const Values& values, std::span<const Claim> claims);
 
+/// Throws Error(unsupported, RM310) if a tensor is of a layer that the map says has none of it.
+void check_layers(const MapRules& rules, const Values& values, std::span<const TensorDesc> tensors,
+                  std::span<const Claim> claims, const Counts& counts);
+
 /// Throws Error(incomplete, RM302), which lists the first few, if needed tensors are absent. States
 /// of optimizers are not asked for.
 void require_all(const MapRules& rules, const Values& values, std::span<const Claim> claims,

@@ -78,8 +78,8 @@ Config Config::parse(std::string_view text) {
   config.present_ = !text.empty();
   if (!config.present_) return config;
   const json object = parsed_object(text);
-  for (const auto& [key, value] : object.items()) {
-    if (value.is_null()) continue;
+  const auto keep = [&config](const std::string& key, const json& value) {
+    if (value.is_null()) return;
     Value& kept = config.values_[key];
     if (value.is_boolean()) {
       kept = value.get<bool>();
@@ -90,6 +90,11 @@ Config Config::parse(std::string_view text) {
     } else {
       kept = Other{shown(value)};
     }
+  };
+  for (const auto& [key, value] : object.items()) {
+    keep(key, value);
+    if (!value.is_object()) continue;
+    for (const auto& [inner, inner_value] : value.items()) keep(key + "." + inner, inner_value);
   }
   return config;
 }
@@ -110,10 +115,10 @@ std::optional<T> Config::value(std::string_view key, std::string_view kind) cons
   fail(fmt::format("'{}' is {}, but {} is expected", key, what, kind));
 }
 
-std::optional<Index> Config::size(std::string_view key) const {
-  constexpr std::string_view kind = "a positive whole number";
+std::optional<Index> Config::size(std::string_view key, Index least) const {
+  const std::string_view kind = least > 0 ? "a positive whole number" : "a whole number";
   const auto size = value<Index>(key, kind);
-  if (size && *size < 1) fail(fmt::format("'{}' is {}, but {} is expected", key, *size, kind));
+  if (size && *size < least) fail(fmt::format("'{}' is {}, but {} is expected", key, *size, kind));
   return size;
 }
 

@@ -10,7 +10,7 @@
 
 namespace remesh::detail {
 
-/// What a config.json says at its top level.
+/// What a config.json says at its top level, and, as "outer.inner", in the objects there.
 class Config {
  public:
   /// An empty text is a config that says nothing. Throws Error(corrupt) if the text is no JSON
@@ -20,9 +20,12 @@ class Config {
   /// Whether there was a text at all.
   bool present() const noexcept { return present_; }
 
+  /// Whether it says the key, and other than null.
+  bool says(std::string_view key) const noexcept { return values_.find(key) != values_.end(); }
+
   /// The value of a key; nothing where it is absent or null. Throw Error(corrupt), which names the
-  /// key and what was found, if it is of another kind. A size is a positive whole number.
-  std::optional<Index> size(std::string_view key) const;
+  /// key and what was found, if it is of another kind. A size is a whole number of `least` or more.
+  std::optional<Index> size(std::string_view key, Index least = 1) const;
   std::optional<bool> flag(std::string_view key) const;
   std::optional<std::string> text(std::string_view key) const;
 

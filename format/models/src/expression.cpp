@@ -29,7 +29,18 @@ std::string_view take_word(std::string_view& text) {
   return word;
 }
 
-bool is_product(char sign) { return sign == '*' || sign == '/'; }
+constexpr char round_up = 'u';
+
+bool is_product(char sign) { return sign == '*' || sign == '/' || sign == round_up; }
+
+// Takes a sign off the front of a text; nothing if none is there.
+std::optional<char> take_sign(std::string_view& text) {
+  const char sign = text.front();
+  if (signs.find(sign) == std::string_view::npos) return std::nullopt;
+  const bool twice = sign == '/' && text.starts_with("//");
+  text.remove_prefix(twice ? 2 : 1);
+  return twice ? round_up : sign;
+}
 
 }  // namespace
 
@@ -40,12 +51,12 @@ Expression Expression::parse(std::string_view text) {
   while (const auto operand = parse_operand(sign, text)) {
     expression.operands_.push_back(*operand);
     if (text.empty()) return expression;
-    sign = text.front();
-    if (signs.find(sign) == std::string_view::npos) break;
-    text.remove_prefix(1);
+    const auto next = take_sign(text);
+    if (!next) break;
+    sign = *next;
   }
   throw Error(Errc::invalid_argument,
-              fmt::format("'{}' is no size: it must be numbers and names joined by + - * /",
+              fmt::format("'{}' is no size: it must be numbers and names joined by + - * / //",
                           expression.text_));
 }
 
@@ -81,6 +92,13 @@ Index Expression::apply(char sign, Index left, Index right) const {
       break;
     case '*':
       result = checked_multiply(left, right);
+      break;
+    case round_up:
+      if (right <= 0 || left < 0) {
+        throw Error(Errc::invalid_argument,
+                    fmt::format("'{}' is no whole number: {} // {}", text_, left, right));
+      }
+      result = left / right + (left % right != 0 ? 1 : 0);
       break;
     default:
       if (right == 0 || left % right != 0) {

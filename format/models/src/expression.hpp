@@ -10,8 +10,9 @@
 
 namespace remesh::detail {
 
-/// A size, as a map writes it: whole numbers and names of sizes, joined by + - * /, with the usual
-/// precedence and without parentheses: "heads * head_dim", "head_dim / 2".
+/// A size, as a map writes it: whole numbers and names of sizes, joined by + - * / and //, which
+/// rounds up, with the usual precedence and without parentheses: "heads * head_dim", "head_dim / 2",
+/// "width // 128".
 class Expression {
  public:
   /// Throws Error(invalid_argument), which quotes the text, if it is none.
@@ -27,7 +28,7 @@ class Expression {
   Index evaluate(const std::function<Index(const std::string& name)>& size_of) const;
 
  private:
-  // A number or, where `name` is not empty, a size; and the sign before it.
+  // A number or, where `name` is not empty, a size; and the sign before it, of which `//` is 'u'.
   struct Operand {
     char sign = '+';
     Index number = 0;

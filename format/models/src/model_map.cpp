@@ -39,11 +39,11 @@ auto order_of(const std::vector<detail::StateDictPlace>& places, const Claim& cl
 }
 
 // The claims of one rule: for each layer and each expert that its name has a place for.
-void add_claims(std::uint32_t rule, const detail::NamePattern& name, const detail::Counts& counts,
+void add_claims(std::uint32_t rule, const detail::NamePattern& name, Range layers, Index experts,
                 std::vector<Claim>& claims) {
-  const Index layers = name.has_layer() ? counts.layers : 1;
-  const Index experts = name.has_expert() ? counts.experts : 1;
-  for (Index layer = 0; layer < layers; ++layer) {
+  if (!name.has_layer()) layers = {0, 1};
+  if (!name.has_expert()) experts = 1;
+  for (Index layer = layers.begin; layer < layers.end; ++layer) {
     for (Index expert = 0; expert < experts; ++expert) {
       claims.push_back({.rule = rule,
                         .layer = name.has_layer() ? static_cast<std::int32_t>(layer) : -1,
@@ -73,7 +73,7 @@ std::vector<Claim> needed_claims(const MapRules& rules, const detail::Values& va
                       "than {}",
                       rules.name, counts.layers, most_tensors));
     }
-    add_claims(rule, name, counts, claims);
+    add_claims(rule, name, values.layers(rules.tensors[rule], counts.layers), counts.experts, claims);
   }
   return claims;
 }
@@ -97,24 +97,51 @@ bool ModelMap::fits(std::string_view config_json) const {
 }
 
 Layout ModelMap::place(std::span<const TensorDesc> tensors, std::string_view config_json,
-                       const Mesh& mesh) const {
+                       const Mesh& mesh, const std::optional<StageRule>& stages) const {
   const MapRules& rules = rules_->map;
   const detail::Config config = detail::Config::parse(config_json);
   const detail::Values values(rules, config);
 
   const std::vector<Claim> claims = claim_all(rules, tensors);
   const detail::Counts counts = count_all(rules, values, claims);
+  check_layers(rules, values, tensors, claims, counts);
   require_all(rules, values, claims, counts);
 
   detail::Placing placing(rules, values);
   std::vector<Placed> placed;
   placed.reserve(tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    placed.push_back({placing.place(claims[i], tensors[i]), claims[i].layer});
+    placed.push_back({placing.place(claims[i], tensors[i]), claims[i].layer, claims[i].expert});
   }
 
   const Stages all_layers = counts.layers == 0 ? Stages{} : even_stages(counts.layers, 1);
-  return Layout(Mesh(), placing.placements(), std::move(placed), all_layers).on(mesh);
+  return Layout(Mesh(), placing.placements(), std::move(placed), all_layers).on(mesh, stages);
+}
+
+StageCosts ModelMap::stage_costs(std::string_view config_json) const {
+  const MapRules& rules = rules_->map;
+  const detail::Config config = detail::Config::parse(config_json);
+  const detail::Values values(rules, config);
+  const detail::Counts counts = count_all(rules, values, {});
+  StageCosts costs;
+  costs.layers.resize(static_cast<std::size_t>(counts.layers));
+  for (const Claim& claim : needed_claims(rules, values)) {
+    const TensorRule& rule = rules.tensors[claim.rule];
+    if (!rule.shape || rule.shape->size() < 2) continue;
+    double cost = 1;
+    for (const Index size : values.shape(*rule.shape)) cost *= static_cast<double>(size);
+    if (claim.expert >= 0 && rules.active_experts) {
+      cost *= static_cast<double>(values.count(*rules.active_experts)) /
+              static_cast<double>(counts.experts);
+    }
+    const auto stage = values.pin(rule.stage);
+    if (claim.layer >= 0) {
+      costs.layers[static_cast<std::size_t>(claim.layer)] += cost;
+    } else if (stage == PinTo::last || stage == PinTo::ends) {
+      costs.last += cost;
+    }
+  }
+  return costs;
 }
 
 std::vector<std::size_t> ModelMap::state_dict_order(std::span<const TensorDesc> tensors) const {

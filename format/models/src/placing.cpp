@@ -26,7 +26,7 @@ std::string texts(const std::vector<Expression>& shape) {
 std::uint32_t Placing::place(const Claim& claim, const TensorDesc& tensor) {
   const Applied& applied = apply(claim.rule);
   if (claim.is_state && !lies_like(applied, tensor)) {
-    return intern({.splits = {}, .pins = placements_[applied.placement].pins});
+    return intern({.splits = {}, .pins = placements_[applied.placement].pins, .flat = {}});
   }
   check_extent(claim.rule, applied, tensor);
   check_splits(placements_[applied.placement], tensor);
@@ -39,7 +39,10 @@ const Placing::Applied& Placing::apply(std::uint32_t number) {
   const TensorRule& rule = rules_.tensors[number];
   Placement placement;
   for (const SplitEntry& entry : rule.splits) placement.splits.push_back(split_of(entry));
-  if (const auto to = values_.pin(rule.stage)) placement.pins.push_back({"pp", *to, {}});
+  if (const auto to = values_.pin(rule.stage)) placement.pins.push_back({"pp", *to, {}, 0});
+  if (rule.name.has_expert()) {
+    placement.pins.push_back({"ep", PinTo::expert, {}, values_.count(*rules_.experts)});
+  }
   applied.emplace();
   if (rule.shape) applied->extent = Box::whole(values_.shape(*rule.shape));
   applied->placement = intern(std::move(placement));
@@ -51,7 +54,8 @@ bool Placing::lies_like(const Applied& applied, const TensorDesc& tensor) const 
   if (applied.extent) return *applied.extent == tensor.extent;
   return std::ranges::all_of(placements_[applied.placement].splits, [&](const Split& split) {
     return split.dim < tensor.extent.ndim() &&
-           (split.groups == 0 || tensor.extent[split.dim].size() % split.groups == 0);
+           (split.groups == 0 || split.per > 1 ||
+            tensor.extent[split.dim].size() % split.groups == 0);
   });
 }
 
@@ -64,8 +68,14 @@ std::uint32_t Placing::intern(Placement placement) {
 
 Split Placing::split_of(const SplitEntry& entry) const {
   Split split = entry.split;
-  if (!entry.groups) return split;
-  split.groups = values_.count(*entry.groups);
+  if (entry.groups) split.groups = values_.count(*entry.groups);
+  if (entry.block) split.block = values_.count(*entry.block);
+  if (entry.per) split.per = values_.count(*entry.per);
+  if (entry.whole) split.whole = values_.count(*entry.whole);
+  for (const PartEntry& part : entry.parts) {
+    split.parts.push_back({values_.count(part.size),
+                           part.groups ? values_.count(*part.groups) : Index{0}, part.beyond});
+  }
   return split;
 }
 
@@ -84,7 +94,13 @@ void Placing::check_splits(const Placement& placement, const TensorDesc& tensor)
       fail_shape(tensor, fmt::format("model '{}' splits its dim {}, but it has {} dims",
                                      rules_.name, split.dim, tensor.extent.ndim()));
     }
-    const Index size = tensor.extent[split.dim].size();
+    const Index stored = tensor.extent[split.dim].size();
+    const Index size = split.per > 1 ? split.whole : stored;
+    if (split.per > 1 && stored != (size + split.per - 1) / split.per) {
+      fail_shape(tensor, fmt::format("its dim {} has {} elements, but one for each {} of {} is {}",
+                                     split.dim, stored, split.per, size,
+                                     (size + split.per - 1) / split.per));
+    }
     if (split.groups != 0 && size % split.groups != 0) {
       fail_shape(tensor, fmt::format("its dim {} has {} elements, which {} {} do not divide",
                                      split.dim, size, split.groups, split.unit));

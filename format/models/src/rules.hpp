@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "expression.hpp"
@@ -17,12 +18,15 @@
 
 namespace remesh::detail {
 
-/// An entry of [sizes]: a number, or a key of config.json with a default.
+/// An entry of [sizes]: a number, or a key of config.json with a default, or by a flag.
 struct SizeRule {
   std::string name;
   std::optional<Index> number;
-  std::string key;
-  std::optional<Expression> fallback;
+  std::string key;                     ///< empty: the default always
+  std::optional<Expression> fallback;  ///< also what it is without the flag
+  Index least = 1;                     ///< 0 where it may be none
+  std::string flag;                    ///< not empty: `then` where it is true
+  std::optional<Expression> then;
 };
 
 /// An entry of [flags].
@@ -32,6 +36,7 @@ struct FlagRule {
   bool fallback = false;
   std::vector<std::string> always;  ///< model types for which it is true, whatever config.json says
   std::vector<std::string> never;
+  std::string present;  ///< not empty: true where config.json says this key
 };
 
 /// True, false, a flag, or the opposite of one.
@@ -41,10 +46,21 @@ struct Condition {
   bool negated = false;
 };
 
-/// A split whose number of groups is not known yet.
+/// A part of a split dim whose sizes are not known yet.
+struct PartEntry {
+  Expression size;
+  std::optional<Expression> groups;
+  Beyond beyond = Beyond::refuse;
+};
+
+/// A split whose numbers are not known yet.
 struct SplitEntry {
   Split split;
   std::optional<Expression> groups;
+  std::optional<Expression> block;
+  std::optional<Expression> per;
+  std::optional<Expression> whole;
+  std::vector<PartEntry> parts;
 };
 
 /// On which pipeline stages a tensor lies: all of them where there is no pin.
@@ -60,7 +76,9 @@ struct TensorRule {
   std::optional<std::vector<Expression>> shape;
   std::vector<SplitEntry> splits;
   StageRule stage;
-  Condition needed;
+  std::vector<Condition> needed;  ///< all of them must hold
+  /// Which layers have it, as a half-open range; left out: all.
+  std::optional<std::pair<Expression, Expression>> layers;
 };
 
 struct MapRules {
@@ -68,6 +86,7 @@ struct MapRules {
   std::vector<std::string> model_types;
   std::optional<Expression> layers;
   std::optional<Expression> experts;  ///< there if some name has {expert}
+  std::optional<Expression> active_experts;  ///< how many of them a token sees; left out: all
   std::vector<SizeRule> sizes;
   std::vector<FlagRule> flags;
   std::vector<TensorRule> tensors;  ///< in the order of the state dict

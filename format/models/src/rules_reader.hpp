@@ -18,8 +18,10 @@ class RulesReader {
   // rules_toml.cpp: what the model is.
   void read_sizes(const toml::table& table);
   SizeRule read_size(std::string_view name, const toml::node& node) const;
+  SizeRule read_size_table(SizeRule rule, const toml::table& table) const;
   void refuse_circles(const toml::table& table) const;
   void read_flags(const toml::table& table);
+  void check_size_flags(const toml::node& sizes) const;
   FlagRule read_flag(std::string_view name, const toml::node& node) const;
   void read_model(const toml::node& node);
 
@@ -29,7 +31,10 @@ class RulesReader {
   std::vector<Expression> read_shape(const toml::node& node) const;
   std::vector<SplitEntry> read_splits(const toml::node& node) const;
   SplitEntry read_split(const toml::table& table) const;
+  Beyond read_beyond(const TomlTable& entry, bool has_groups) const;
+  std::vector<PartEntry> read_parts(const toml::node& node) const;
   StageRule read_stage(const toml::node& node) const;
+  std::vector<Condition> read_all_needed(const toml::node& node) const;
   Condition read_needed(const toml::node& node) const;
   void check_tensor(const TensorRule& rule, const toml::table& table) const;
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -34,6 +35,7 @@ MapRules RulesReader::read() && {
   const TomlTable root(file_, file_.root(), "a model map", {"model", "sizes", "flags", "tensor"});
   if (const auto* sizes = root.find("sizes")) read_sizes(table_of(file_, *sizes, "sizes"));
   if (const auto* flags = root.find("flags")) read_flags(table_of(file_, *flags, "flags"));
+  if (const auto* sizes = root.find("sizes")) check_size_flags(*sizes);
   read_model(root.need("model"));
   read_tensors(root.need("tensor"));
   return std::move(rules_);
@@ -41,11 +43,14 @@ MapRules RulesReader::read() && {
 
 void RulesReader::read_model(const toml::node& node) {
   const TomlTable model(file_, table_of(file_, node, "model"), "[model]",
-                        {"name", "model_types", "layers", "experts"});
+                        {"name", "model_types", "layers", "experts", "active_experts"});
   rules_.name = text_of(file_, model.need("name"), "name");
   rules_.model_types = model.texts("model_types");
   if (const auto* layers = model.find("layers")) rules_.layers = expression(*layers, "layers");
   if (const auto* experts = model.find("experts")) rules_.experts = expression(*experts, "experts");
+  if (const auto* active = model.find("active_experts")) {
+    rules_.active_experts = expression(*active, "active_experts");
+  }
 }
 
 void RulesReader::read_sizes(const toml::table& table) {
@@ -54,29 +59,48 @@ void RulesReader::read_sizes(const toml::table& table) {
                                            table.size(), most_sizes));
   }
   for (const auto& [key, node] : table) {
-    rules_.sizes.push_back({std::string(key.str()), std::nullopt, {}, std::nullopt});
+    rules_.sizes.emplace_back();
+    rules_.sizes.back().name = key.str();
   }
   for (SizeRule& rule : rules_.sizes) rule = read_size(rule.name, *table.get(rule.name));
   refuse_circles(table);
 }
 
 SizeRule RulesReader::read_size(std::string_view name, const toml::node& node) const {
-  SizeRule rule{std::string(name), std::nullopt, {}, std::nullopt};
-  if (node.is_integer()) {
-    rule.number = number_of(file_, node, name);
-    if (*rule.number < 1) {
-      file_.fail(node.source(),
-                 fmt::format("'{}' is {}, but a size is positive", name, *rule.number));
-    }
-  } else if (node.is_table()) {
-    const TomlTable size(file_, *node.as_table(), fmt::format("the size '{}'", name),
-                         {"key", "default"});
-    rule.key = text_of(file_, size.need("key"), "key");
-    if (const auto* fallback = size.find("default"))
-      rule.fallback = expression(*fallback, "default");
-  } else {
+  SizeRule rule;
+  rule.name = name;
+  if (node.is_table()) return read_size_table(std::move(rule), *node.as_table());
+  if (!node.is_integer()) {
     rule.key = text_of(file_, node, name);
+    return rule;
   }
+  rule.number = number_of(file_, node, name);
+  if (*rule.number < 1) {
+    file_.fail(node.source(),
+               fmt::format("'{}' is {}, but a size is positive", name, *rule.number));
+  }
+  return rule;
+}
+
+SizeRule RulesReader::read_size_table(SizeRule rule, const toml::table& table) const {
+  const TomlTable size(file_, table, fmt::format("the size '{}'", rule.name),
+                       {"key", "default", "zero", "flag", "then", "otherwise"});
+  if (const auto* by_flag = size.find("flag")) {
+    if (size.find("key") || size.find("default") || size.find("zero")) {
+      file_.fail(table.source(), "'flag' goes with 'then' and 'otherwise' alone");
+    }
+    rule.flag = text_of(file_, *by_flag, "flag");
+    rule.then = expression(size.need("then"), "then");
+    rule.fallback = expression(size.need("otherwise"), "otherwise");
+    return rule;
+  }
+  rule.least = size.flag("zero", false) ? 0 : 1;
+  if (const auto* fallback = size.find("default")) {
+    // A number may be 0 where the size may.
+    const bool is_zero = rule.least == 0 && fallback->value<Index>() == 0;
+    rule.fallback = is_zero ? Expression::parse("0") : expression(*fallback, "default");
+  }
+  if (size.find("key") || !rule.fallback) rule.key = text_of(file_, size.need("key"), "key");
   return rule;
 }
 
@@ -86,7 +110,8 @@ void RulesReader::refuse_circles(const toml::table& table) const {
   for (std::size_t before = rules_.sizes.size() + 1; before != ends.size();) {
     before = ends.size();
     for (const SizeRule& rule : rules_.sizes) {
-      const auto names = rule.fallback ? rule.fallback->names() : std::vector<std::string>();
+      auto names = rule.fallback ? rule.fallback->names() : std::vector<std::string>();
+      if (rule.then) std::ranges::copy(rule.then->names(), std::back_inserter(names));
       if (std::ranges::all_of(names, [&](const auto& name) { return ends.contains(name); })) {
         ends.insert(rule.name);
       }
@@ -103,12 +128,21 @@ void RulesReader::read_flags(const toml::table& table) {
   for (const auto& [key, node] : table) rules_.flags.push_back(read_flag(key.str(), node));
 }
 
+void RulesReader::check_size_flags(const toml::node& sizes) const {
+  for (const SizeRule& rule : rules_.sizes) {
+    if (!rule.flag.empty()) flag(*sizes.as_table()->get(rule.name), rule.flag);
+  }
+}
+
 FlagRule RulesReader::read_flag(std::string_view name, const toml::node& node) const {
-  if (node.is_string()) return {std::string(name), text_of(file_, node, name), false, {}, {}};
+  if (node.is_string()) return {std::string(name), text_of(file_, node, name), false, {}, {}, {}};
   const TomlTable flag(file_, table_of(file_, node, name), fmt::format("the flag '{}'", name),
-                       {"key", "default", "always", "never"});
-  return {std::string(name), flag.text("key", ""), flag.flag("default", false),
-          flag.texts("always"), flag.texts("never")};
+                       {"key", "default", "always", "never", "present"});
+  if (flag.find("present") != nullptr && (flag.find("key") || flag.find("default"))) {
+    file_.fail(node.source(), fmt::format("the flag '{}' has 'present' and a key or default", name));
+  }
+  return {std::string(name),    flag.text("key", ""), flag.flag("default", false),
+          flag.texts("always"), flag.texts("never"),  flag.text("present", "")};
 }
 
 Expression RulesReader::expression(const toml::node& node, std::string_view what) const {

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t most_tensors = 4096;
 
 // The axes that may split a tensor. Stages pin it to coordinates of pp instead.
-constexpr std::array<std::string_view, 3> split_axes{"tp", "cp", "dp"};
+constexpr std::array<std::string_view, 6> split_axes{"tp", "cp", "dp", "etp", "ep", "edp"};
 
 // A word of a map and what it stands for.
 template <typename Meaning>
@@ -95,7 +95,8 @@ void RulesReader::read_tensors(const toml::node& node) {
 }
 
 TensorRule RulesReader::read_tensor(const toml::table& table) const {
-  const TomlTable entry(file_, table, "[[tensor]]", {"name", "shape", "split", "stage", "needed"});
+  const TomlTable entry(file_, table, "[[tensor]]",
+                        {"name", "shape", "split", "stage", "needed", "layers"});
   const toml::node& name = entry.need("name");
   const std::string pattern = text_of(file_, name, "name");
   TensorRule rule{};
@@ -107,7 +108,17 @@ TensorRule RulesReader::read_tensor(const toml::table& table) const {
   if (const auto* splits = entry.find("split")) rule.splits = read_splits(*splits);
   if (rule.name.has_layer()) rule.stage.pin = PinTo::layer;
   if (const auto* stage = entry.find("stage")) rule.stage = read_stage(*stage);
-  if (const auto* needed = entry.find("needed")) rule.needed = read_needed(*needed);
+  if (const auto* needed = entry.find("needed")) rule.needed = read_all_needed(*needed);
+  if (const auto* layers = entry.find("layers")) {
+    if (!rule.name.has_layer()) {
+      file_.fail(layers->source(), "there are 'layers', but the name has no {layer}");
+    }
+    const toml::array& range = list_of(file_, *layers, "layers");
+    if (range.size() != 2) {
+      file_.fail(layers->source(), "'layers' is not the first and the one behind the last");
+    }
+    rule.layers.emplace(expression(range[0], "layers"), expression(range[1], "layers"));
+  }
   check_tensor(rule, table);
   return rule;
 }
@@ -155,7 +166,8 @@ std::vector<SplitEntry> RulesReader::read_splits(const toml::node& node) const {
 
 SplitEntry RulesReader::read_split(const toml::table& table) const {
   const TomlTable entry(file_, table, "'split'",
-                        {"dim", "over", "groups", "share", "unit", "rule"});
+                        {"dim", "over", "groups", "share", "divide", "unit", "rule", "block", "per",
+                         "whole", "parts"});
   SplitEntry read{};
   read.split.dim = dim_of(entry);
   read.split.over = axes_of(entry);
@@ -163,16 +175,60 @@ SplitEntry RulesReader::read_split(const toml::table& table) const {
     read.split.rule = meaning_of(rule_words, file_, *rule, "rule");
   }
   if (const auto* groups = entry.find("groups")) read.groups = expression(*groups, "groups");
-  read.split.share_groups = entry.flag("share", false);
+  read.split.beyond = read_beyond(entry, read.groups.has_value());
+  if (const auto* block = entry.find("block")) read.block = expression(*block, "block");
+  if (const auto* per = entry.find("per")) read.per = expression(*per, "per");
+  if (const auto* whole = entry.find("whole")) read.whole = expression(*whole, "whole");
+  if (const auto* parts = entry.find("parts")) read.parts = read_parts(*parts);
+  if (read.per.has_value() != read.whole.has_value()) {
+    file_.fail(table.source(), "'per' and 'whole' go together: a scale for each 'per' of 'whole'");
+  }
+  if (read.per && read.block) {
+    file_.fail(table.source(), "'per' and 'block' exclude each other: scales are not in blocks");
+  }
+  if (read.groups && !read.parts.empty()) {
+    file_.fail(table.source(), "'groups' and 'parts' exclude each other: parts have their own");
+  }
   read.split.unit = entry.text("unit", read.groups ? "groups" : "");
   if (read.groups && read.split.rule != SplitRule::balanced) {
     file_.fail(table.source(),
                "'groups' are always dealt evenly, but 'rule' asks for something else");
   }
-  if (read.split.share_groups && !read.groups) {
-    file_.fail(table.source(), "'share' is true, but there are no 'groups' to share");
-  }
   return read;
+}
+
+Beyond RulesReader::read_beyond(const TomlTable& entry, bool has_groups) const {
+  const bool share = entry.flag("share", false);
+  const bool divide = entry.flag("divide", false);
+  if (share && !has_groups) {
+    file_.fail(entry.table().source(), "'share' is true, but there are no 'groups' to share");
+  }
+  if (divide && !has_groups) {
+    file_.fail(entry.table().source(), "'divide' is true, but there are no 'groups' to divide");
+  }
+  if (share && divide) {
+    file_.fail(entry.table().source(), "'share' and 'divide' exclude each other");
+  }
+  return share ? Beyond::share : divide ? Beyond::divide : Beyond::refuse;
+}
+
+std::vector<PartEntry> RulesReader::read_parts(const toml::node& node) const {
+  constexpr std::size_t most_parts = 64;
+  const toml::array& list = list_of(file_, node, "parts");
+  if (list.size() < 2 || list.size() > most_parts) {
+    file_.fail(node.source(), fmt::format("there are {} 'parts', but from 2 to {} are possible",
+                                          list.size(), most_parts));
+  }
+  std::vector<PartEntry> parts;
+  for (const toml::node& item : list) {
+    const TomlTable entry(file_, table_of(file_, item, "parts"), "a part",
+                          {"size", "groups", "share", "divide"});
+    PartEntry part{expression(entry.need("size"), "size"), {}, Beyond::refuse};
+    if (const auto* groups = entry.find("groups")) part.groups = expression(*groups, "groups");
+    part.beyond = read_beyond(entry, part.groups.has_value());
+    parts.push_back(std::move(part));
+  }
+  return parts;
 }
 
 StageRule RulesReader::read_stage(const toml::node& node) const {
@@ -190,6 +246,13 @@ StageRule RulesReader::read_stage(const toml::node& node) const {
     rule.pin = meaning_of(stage_words, file_, stage, key.str());
   }
   return rule;
+}
+
+std::vector<Condition> RulesReader::read_all_needed(const toml::node& node) const {
+  if (!node.is_array()) return {read_needed(node)};
+  std::vector<Condition> all;
+  for (const toml::node& one : *node.as_array()) all.push_back(read_needed(one));
+  return all;
 }
 
 Condition RulesReader::read_needed(const toml::node& node) const {

@@ -39,11 +39,12 @@ std::string_view kind_of(const toml::node& node) {
 
 }  // namespace
 
-TomlFile::TomlFile(std::string_view text, std::string_view where) : where_(where) {
+TomlFile::TomlFile(std::string_view text, std::string_view where, std::string_view kind)
+    : where_(where), kind_(kind) {
   if (text.size() > most_bytes) {
     throw Error(Errc::invalid_argument,
-                fmt::format("cannot read model map {}: it has {} bytes, but at most {} are read",
-                            where_, text.size(), most_bytes));
+                fmt::format("cannot read {} {}: it has {} bytes, but at most {} are read",
+                            kind_, where_, text.size(), most_bytes));
   }
   try {
     root_ = toml::parse(text);
@@ -54,7 +55,7 @@ TomlFile::TomlFile(std::string_view text, std::string_view where) : where_(where
 
 void TomlFile::fail(const toml::source_region& at, std::string_view why) const {
   throw Error(Errc::invalid_argument,
-              fmt::format("cannot read model map {}: line {}, column {}: {}", where_, at.begin.line,
+              fmt::format("cannot read {} {}: line {}, column {}: {}", kind_, where_, at.begin.line,
                           at.begin.column, why));
 }
 

@@ -15,8 +15,9 @@ namespace remesh::detail {
 /// A TOML file that is being read, for errors.
 class TomlFile {
  public:
-  /// Throws Error(invalid_argument) with line and column if the text is no TOML.
-  TomlFile(std::string_view text, std::string_view where);
+  /// Throws Error(invalid_argument) with line and column if the text is no TOML. `kind`: what the
+  /// file is, for errors.
+  TomlFile(std::string_view text, std::string_view where, std::string_view kind = "model map");
 
   const toml::table& root() const noexcept { return root_; }
 
@@ -35,6 +36,7 @@ class TomlFile {
 
  private:
   std::string where_;
+  std::string kind_;
   toml::table root_;
 };
 
@@ -47,6 +49,7 @@ class TomlTable {
             std::initializer_list<std::string_view> keys);
 
   const TomlFile& file() const noexcept { return file_; }
+  const toml::table& table() const noexcept { return table_; }
 
   /// Nothing where there is no such key.
   const toml::node* find(std::string_view key) const { return table_.get(key); }

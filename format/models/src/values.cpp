@@ -36,9 +36,11 @@ Index Values::size(const std::string& name) const {
 Index Values::new_size(const std::string& name) const {
   const SizeRule& rule = *std::ranges::find(rules_.sizes, name, &SizeRule::name);
   if (rule.number) return *rule.number;
-  if (const auto said = config_.size(rule.key)) return *said;
+  if (!rule.flag.empty()) return count(flag(rule.flag) ? *rule.then : *rule.fallback);
+  if (rule.key.empty()) return count(*rule.fallback);
+  if (const auto said = config_.size(rule.key, rule.least)) return *said;
   if (!rule.fallback) fail_missing(rule.key);
-  return count(*rule.fallback);
+  return rule.least == 0 ? evaluate(*rule.fallback) : count(*rule.fallback);
 }
 
 Index Values::count(const Expression& expression) const {
@@ -59,6 +61,7 @@ bool Values::flag(const std::string& name) const {
   const std::string type = config_.text("model_type").value_or("");
   if (has(rule.always, type)) return true;
   if (has(rule.never, type)) return false;
+  if (!rule.present.empty()) return config_.says(rule.present);
   if (rule.key.empty()) return rule.fallback;
   return config_.flag(rule.key).value_or(rule.fallback);
 }
@@ -66,6 +69,21 @@ bool Values::flag(const std::string& name) const {
 bool Values::holds(const Condition& condition) const {
   if (condition.flag.empty()) return condition.constant;
   return flag(condition.flag) != condition.negated;
+}
+
+bool Values::holds(const std::vector<Condition>& all) const {
+  return std::ranges::all_of(all, [this](const Condition& one) { return holds(one); });
+}
+
+Range Values::layers(const TensorRule& rule, Index layers) const {
+  if (!rule.layers) return {0, layers};
+  const Range range{evaluate(rule.layers->first), evaluate(rule.layers->second)};
+  if (range.begin < 0 || range.end < range.begin || range.end > layers) {
+    throw Error(Errc::corrupt,
+                fmt::format("cannot use config.json for model '{}': layers {} to {} of {} have '{}'",
+                            rules_.name, range.begin, range.end, layers, rule.name.name(0, 0)));
+  }
+  return range;
 }
 
 std::optional<PinTo> Values::pin(const StageRule& stage) const {

@@ -25,6 +25,10 @@ class Values {
   Index count(const Expression& expression) const;
 
   bool holds(const Condition& condition) const;
+  bool holds(const std::vector<Condition>& all) const;
+
+  /// Which of `layers` layers have a tensor. Throws Error(corrupt) if the map's range is none.
+  Range layers(const TensorRule& rule, Index layers) const;
   bool flag(const std::string& name) const;
 
   /// The stage of a tensor in this model.

@@ -16,14 +16,30 @@ namespace {
 constexpr Index farthest = Index{1} << 16;
 
 bool divides(const Split& split, Index count) {
-  return split.groups % count == 0 || (split.share_groups && count % split.groups == 0);
+  return split.groups % count == 0 || split.beyond == Beyond::divide ||
+         (split.beyond == Beyond::share && count % split.groups == 0);
 }
 
+// All groups that a mesh has to divide: of splits, of their parts, and experts, each as a split.
 std::vector<Split> grouped_splits(std::span<const Placement> placements) {
   std::vector<Split> grouped;
   for (const Placement& placement : placements) {
     for (const Split& split : placement.splits) {
       if (split.groups != 0) grouped.push_back(split);
+      for (const Part& part : split.parts) {
+        if (part.groups == 0) continue;
+        grouped.push_back(split);
+        grouped.back().groups = part.groups;
+        grouped.back().beyond = part.beyond;
+      }
+    }
+    for (const Pin& pin : placement.pins) {
+      if (pin.to != PinTo::expert) continue;
+      Split split;
+      split.over = {pin.axis};
+      split.groups = pin.experts;
+      split.unit = "experts";
+      grouped.push_back(std::move(split));
     }
   }
   return grouped;
@@ -70,7 +86,7 @@ void check_groups(std::span<const Placement> placements, const Mesh& mesh) {
     for (const std::string& axis : split.over) count *= mesh.size(axis);
     if (divides(split, count)) continue;
     const std::string why =
-        split.share_groups
+        split.beyond == Beyond::share
             ? fmt::format("and {} neither divides {} nor is a multiple of it", count, split.groups)
             : fmt::format("which {} does not divide", count);
     throw Error(

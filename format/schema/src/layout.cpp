@@ -1,7 +1,8 @@
 #include "remesh/schema/layout.hpp"
 
 #include <algorithm>
-#include <map>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,104 +14,124 @@
 namespace remesh {
 namespace {
 
-bool pinned_here(const Pin& pin, const Mesh& mesh, const Stages& stages, Index layer, Rank rank) {
-  const Index at = mesh.coordinate(rank, pin.axis);
-  const Index last = mesh.size(pin.axis) - 1;
-  switch (pin.to) {
-    case PinTo::coordinates:
-      return std::ranges::binary_search(pin.coordinates, at);
-    case PinTo::layer:
-      return stages.stage_of(layer) == at;
-    case PinTo::first:
-      return at == 0;
-    case PinTo::last:
-      return at == last;
-    case PinTo::ends:
-      return at == 0 || at == last;
-  }
-  return false;
-}
+constexpr std::array<std::string_view, 3> dense_only{"tp", "cp", "dp"};
+constexpr std::array<std::string_view, 3> experts_only{"etp", "ep", "edp"};
 
-// The axes of a split as one index: how many there are, and where the rank sits.
-struct Joint {
-  Index count = 1;
-  Index at = 0;
-};
-
-Joint joint_index(const Split& split, const Mesh& mesh, Rank rank) {
-  Joint joint;
-  for (const std::string& axis : split.over) {
-    joint.at += joint.count * mesh.coordinate(rank, axis);
-    joint.count *= mesh.size(axis);
-  }
-  return joint;
-}
-
-bool uses(const Placement& placement, const std::string& axis) {
-  const auto over = [&](const Split& split) { return std::ranges::count(split.over, axis) > 0; };
-  const auto pins = [&](const Pin& pin) { return pin.axis == axis; };
-  return std::ranges::any_of(placement.splits, over) || std::ranges::any_of(placement.pins, pins);
-}
-
-bool by_layer(const Placement& placement) {
-  return std::ranges::any_of(placement.pins, [](const Pin& pin) { return pin.to == PinTo::layer; });
-}
-
-// As one index, an axis can count only once.
-void check_axes(const Placement& placement) {
+// The axes over which a placement is divided.
+std::vector<std::string_view> divided_over(const Placement& placement) {
+  std::vector<std::string_view> axes;
   for (const Split& split : placement.splits) {
-    for (std::size_t at = 0; at < split.over.size(); ++at) {
-      const auto first = split.over.begin();
-      if (std::find(first, first + static_cast<std::ptrdiff_t>(at), split.over[at]) ==
-          first + static_cast<std::ptrdiff_t>(at)) {
-        continue;
-      }
-      throw Error(Errc::invalid_argument,
-                  fmt::format("a split is over '{}' twice", split.over[at]));
-    }
+    axes.insert(axes.end(), split.over.begin(), split.over.end());
+  }
+  if (placement.flat) {
+    axes.insert(axes.end(), placement.flat->over.begin(), placement.flat->over.end());
+  }
+  return axes;
+}
+
+bool uses(const Placement& placement, std::string_view axis) {
+  const auto pins = [&](const Pin& pin) { return pin.axis == axis; };
+  return std::ranges::count(divided_over(placement), axis) > 0 ||
+         std::ranges::any_of(placement.pins, pins);
+}
+
+bool pins_by(const Placement& placement, PinTo to) {
+  return std::ranges::any_of(placement.pins, [to](const Pin& pin) { return pin.to == to; });
+}
+
+template <std::size_t n>
+std::string_view first_of(const Placement& placement,
+                          const std::array<std::string_view, n>& axes) {
+  const auto found = std::ranges::find_if(
+      axes, [&](std::string_view axis) { return uses(placement, axis); });
+  return found == axes.end() ? std::string_view() : *found;
+}
+
+// An axis can count only once, and the two grids have no coordinates in common but those of pp.
+void check_axes(const Placement& placement) {
+  std::vector<std::string_view> axes = divided_over(placement);
+  std::ranges::sort(axes);
+  if (const auto twice = std::ranges::adjacent_find(axes); twice != axes.end()) {
+    throw Error(Errc::invalid_argument,
+                fmt::format("a placement is divided over '{}' twice", *twice));
+  }
+  const std::string_view dense = first_of(placement, dense_only);
+  const std::string_view expert = first_of(placement, experts_only);
+  if (dense.empty() || expert.empty()) return;
+  throw Error(Errc::invalid_argument,
+              fmt::format("a placement uses '{}' and '{}', which are axes of two grids", dense,
+                          expert));
+}
+
+void check_flat(const Flat& flat) {
+  constexpr Index most = Index{1} << 40;
+  const auto check = [&](const char* what, Index value, Index least) {
+    if (value >= least && value <= most) return;
+    throw Error(Errc::invalid_argument, fmt::format("{} of a line is {}, but a number from {} to {} "
+                                                    "is expected",
+                                                    what, value, least, most));
+  };
+  check("the alignment", flat.align, 1);
+  check("the bucket", flat.bucket, 0);
+  check("the padding", flat.pad, 1);
+  check("the padding of each range", flat.pad_each, 1);
+}
+
+void check_numbers(const Split& split) {
+  if (split.block >= 1 && split.per >= 1 && (split.per == 1 || split.block == 1) &&
+      split.groups >= 0 && split.whole >= 0) {
+    return;
+  }
+  throw Error(Errc::invalid_argument,
+              fmt::format("a split has blocks of {} and {} for each index of {}; one of the two must "
+                          "be 1, and none below",
+                          split.block, split.per, split.whole));
+}
+
+void check_placement(const Placement& placement) {
+  check_axes(placement);
+  for (const Split& split : placement.splits) check_numbers(split);
+  if (placement.flat) check_flat(*placement.flat);
+}
+
+void check_layer(const Placement& placement, const Placed& tensor, Index num_layers) {
+  const bool beyond = num_layers > 0 && tensor.layer >= num_layers;
+  if (beyond || (pins_by(placement, PinTo::layer) &&
+                 (tensor.layer < 0 || tensor.layer >= num_layers))) {
+    throw Error(Errc::invalid_argument,
+                fmt::format("a tensor is of layer {}, but the layout has {} layers", tensor.layer,
+                            num_layers));
   }
 }
 
-void check_split(const Split& split, const TensorDesc& desc) {
-  if (split.dim < 0 || split.dim >= desc.extent.ndim()) {
+void check_expert(const Placement& placement, const Placed& tensor) {
+  for (const Pin& pin : placement.pins) {
+    if (pin.to != PinTo::expert || (tensor.expert >= 0 && tensor.expert < pin.experts)) continue;
     throw Error(Errc::invalid_argument,
-                fmt::format("cannot place {}: its placement splits dim {}, but it has {} dims",
-                            to_string(desc), split.dim, desc.extent.ndim()));
+                fmt::format("a tensor is of expert {}, but there are {} experts", tensor.expert,
+                            pin.experts));
+  }
+}
+
+// An axis that nothing is divided over and nothing pinned to holds copies, which only data and
+// context parallelism are meant to.
+void check_used(std::span<const Axis> axes, const Layout& layout) {
+  constexpr std::array<std::string_view, 3> replicate{"dp", "cp", "edp"};
+  for (const Axis& axis : axes) {
+    const bool replicates = std::ranges::find(replicate, axis.name) != replicate.end();
+    if (axis.size == 1 || replicates || layout.placed().empty()) continue;
+    if (std::ranges::any_of(layout.placements(),
+                            [&](const Placement& how) { return uses(how, axis.name); })) {
+      continue;
+    }
+    throw Error(Errc::unsupported,
+                fmt::format("cannot place the tensors on {} {}: no rule of their layout uses that "
+                            "axis; give rules that do with `--rules FILE`",
+                            axis.name, axis.size));
   }
 }
 
 }  // namespace
-
-Index Stages::num_layers() const noexcept {
-  Index sum = 0;
-  for (const Index count : layers) sum += count;
-  return sum;
-}
-
-Index Stages::stage_of(Index layer) const {
-  Index end = 0;
-  for (std::size_t stage = 0; stage < layers.size(); ++stage) {
-    end += layers[stage];
-    if (layer >= 0 && layer < end) return static_cast<Index>(stage);
-  }
-  throw Error(Errc::invalid_argument,
-              fmt::format("layer {} is on no stage: the stages have {} layers", layer, end));
-}
-
-Stages even_stages(Index num_layers, Index num_stages) {
-  if (num_stages > num_layers) {
-    throw Error(Errc::invalid_argument,
-                fmt::format("cannot deal {} layers to {} pipeline stages: a stage would be empty; "
-                            "the nearest legal pp is {}",
-                            num_layers, num_stages, num_layers));
-  }
-  Stages stages;
-  const Split even;
-  for (Index stage = 0; stage < num_stages; ++stage) {
-    stages.layers.push_back(split_range(even, {0, num_layers}, num_stages, stage).size());
-  }
-  return stages;
-}
 
 Layout Layout::replicated(Mesh mesh, std::size_t num_tensors) {
   return Layout(std::move(mesh), {Placement{}}, std::vector<Placed>(num_tensors), {});
@@ -123,12 +144,16 @@ Layout::Layout(Mesh mesh, std::vector<Placement> placements, std::vector<Placed>
       placed_(std::move(placed)),
       stages_(std::move(stages)) {
   const Index pp = mesh_.size("pp");
-  if (!stages_.layers.empty() && static_cast<Index>(stages_.layers.size()) != pp) {
-    throw Error(
-        Errc::invalid_argument,
-        fmt::format("a layout lists {} stages, but its mesh has pp {}", stages_.layers.size(), pp));
+  const Index stages_wanted = pp * mesh_.virtual_stages();
+  if (!stages_.layers.empty() && std::ssize(stages_.layers) != stages_wanted) {
+    throw Error(Errc::invalid_argument,
+                fmt::format("a layout lists {} stages, but its mesh has pp {}{}",
+                            stages_.layers.size(), pp,
+                            mesh_.virtual_stages() == 1
+                                ? ""
+                                : fmt::format(" and vpp {}", mesh_.virtual_stages())));
   }
-  for (const Placement& placement : placements_) check_axes(placement);
+  for (const Placement& placement : placements_) check_placement(placement);
   const Index num_layers = stages_.num_layers();
   for (const Placed& tensor : placed_) {
     if (tensor.placement >= placements_.size()) {
@@ -136,13 +161,8 @@ Layout::Layout(Mesh mesh, std::vector<Placement> placements, std::vector<Placed>
                   fmt::format("a tensor has placement {}, but the layout lists {}",
                               tensor.placement, placements_.size()));
     }
-    const bool beyond = num_layers > 0 && tensor.layer >= num_layers;
-    if (beyond || (by_layer(placements_[tensor.placement]) &&
-                   (tensor.layer < 0 || tensor.layer >= num_layers))) {
-      throw Error(Errc::invalid_argument,
-                  fmt::format("a tensor is of layer {}, but the layout has {} layers", tensor.layer,
-                              num_layers));
-    }
+    check_layer(placements_[tensor.placement], tensor, num_layers);
+    check_expert(placements_[tensor.placement], tensor);
   }
 }
 
@@ -150,63 +170,17 @@ const Placement& Layout::placement(std::size_t tensor) const {
   return placements_.at(placed_.at(tensor).placement);
 }
 
-std::optional<Box> Layout::box(std::size_t tensor, const TensorDesc& desc, Rank rank) const {
-  const Placement& how = placement(tensor);
-  for (const Pin& pin : how.pins) {
-    if (!pinned_here(pin, mesh_, stages_, placed_[tensor].layer, rank)) return std::nullopt;
-  }
-  Box box = desc.extent;
-  for (const Split& split : how.splits) {
-    check_split(split, desc);
-    const Joint joint = joint_index(split, mesh_, rank);
-    try {
-      box[split.dim] = split_range(split, box[split.dim], joint.count, joint.at);
-    } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("cannot place {}: {}", to_string(desc), error.what()));
-    }
-  }
-  return box;
-}
-
-std::vector<HeldBox> Layout::boxes(std::size_t tensor, const TensorDesc& desc) const {
-  const bool no_elements = desc.extent.empty();
-  std::map<Box, std::vector<Rank>> holders;
-  for (Rank rank = 0; rank < mesh_.num_ranks(); ++rank) {
-    const std::optional<Box> held = box(tensor, desc, rank);
-    if (!held || (held->empty() && !no_elements)) continue;
-    holders[no_elements ? desc.extent : *held].push_back(rank);
-  }
-  std::vector<HeldBox> boxes;
-  boxes.reserve(holders.size());
-  for (auto& [held, ranks] : holders) boxes.push_back({held, std::move(ranks)});
-  return boxes;
-}
-
-std::vector<Piece> Layout::pieces(std::size_t tensor, const TensorDesc& desc) const {
-  std::vector<Piece> pieces;
-  for (const HeldBox& held : boxes(tensor, desc)) {
-    for (const Rank rank : held.holders) pieces.push_back({rank, held.box});
-  }
-  return pieces;
-}
-
-Layout Layout::on(Mesh mesh) const {
-  for (const Axis& axis : mesh.axes()) {
-    const bool replicates = axis.name == "dp" || axis.name == "cp";
-    if (axis.size == 1 || replicates || placed_.empty()) continue;
-    if (std::ranges::none_of(placements_,
-                             [&](const Placement& how) { return uses(how, axis.name); })) {
-      throw Error(
-          Errc::unsupported,
-          fmt::format("cannot place the tensors on {} {}: no rule of their layout uses that "
-                      "axis; give rules that do with `--rules FILE`",
-                      axis.name, axis.size));
-    }
-  }
+Layout Layout::on(Mesh mesh, const std::optional<StageRule>& stages) const {
+  check_used(mesh.axes(), *this);
+  check_used(mesh.expert_axes(), *this);
   detail::check_groups(placements_, mesh);
-  Stages stages;
-  if (!stages_.layers.empty()) stages = even_stages(stages_.num_layers(), mesh.size("pp"));
-  return {std::move(mesh), placements_, placed_, std::move(stages)};
+  Stages dealt = stages_;
+  const Index all = mesh.size("pp") * mesh.virtual_stages();
+  if (!stages_.layers.empty() && (stages || std::ssize(stages_.layers) != all)) {
+    dealt = stages.value_or(StageRule())
+                .deal(stages_.num_layers(), mesh.size("pp"), mesh.virtual_stages());
+  }
+  return {std::move(mesh), placements_, placed_, std::move(dealt)};
 }
 
 std::vector<std::string> uneven_splits(const Layout& layout, std::span<const TensorDesc> tensors) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -22,8 +23,8 @@ using Words = std::vector<std::string_view>;
 
 // In the default rank order.
 constexpr std::array<std::string_view, 4> axis_names{"tp", "cp", "dp", "pp"};
-// Named by the grammar, but without a grid behind them so far.
-constexpr std::array<std::string_view, 3> other_names{"ep", "etp", "vpp"};
+// The same with ep, which has its place among them where the experts have a grid of their own.
+constexpr std::array<std::string_view, 5> ordered_names{"tp", "cp", "ep", "dp", "pp"};
 constexpr std::array<std::string_view, 8> all_keys{"tp", "cp",  "ep",  "dp",
                                                    "pp", "etp", "vpp", "order"};
 constexpr std::array<std::string_view, 10> format_names{
@@ -68,6 +69,10 @@ class Written {
     for (const std::string_view item : items) take(item);
   }
 
+  [[noreturn]] void fail(std::string_view why) const {
+    throw Error(Errc::invalid_argument, fmt::format("cannot read mesh {}: {}", quoted(text_), why));
+  }
+
   bool same() const noexcept { return same_; }
   const std::optional<Words>& order() const noexcept { return order_; }
 
@@ -77,10 +82,6 @@ class Written {
   }
 
  private:
-  [[noreturn]] void fail(std::string_view why) const {
-    throw Error(Errc::invalid_argument, fmt::format("cannot read mesh {}: {}", quoted(text_), why));
-  }
-
   void take(std::string_view item) {
     if (item.empty()) fail("a comma has nothing beside it");
     if (item == "same") fail("'same' is not its first word");
@@ -101,7 +102,7 @@ class Written {
 
   [[noreturn]] void fail_unknown(std::string_view key) const {
     std::string hint = did_you_mean(key, all_keys);
-    if (hint.empty()) hint = "; the axes are tp, cp, dp and pp";
+    if (hint.empty()) hint = "; the axes are tp, cp, dp, pp, ep and etp";
     fail(fmt::format("unknown axis {}{}", quoted(key), hint));
   }
 
@@ -114,25 +115,16 @@ class Written {
       fail(fmt::format("{} is {}, but a whole number from 1 to {} is expected", key, quoted(value),
                        most_ranks));
     }
-    if (is_one_of(other_names, key) && number > 1) fail_unsupported(key, number);
     sizes_.push_back({std::string(key), number});
-  }
-
-  [[noreturn]] void fail_unsupported(std::string_view key, Index number) const {
-    throw Error(
-        Errc::unsupported,
-        fmt::format("cannot use mesh {}: {} is {}, but this build has no {} yet", quoted(text_),
-                    key, number, key == "vpp" ? "virtual pipeline stages" : "expert grid"));
   }
 
   void take_order(std::string_view value) {
     if (order_) fail("order is given twice");
     order_.emplace();
     for (const std::string_view axis : split_at(value, '-')) {
-      if (axis == "ep") continue;
-      if (!is_one_of(axis_names, axis)) {
+      if (!is_one_of(ordered_names, axis)) {
         fail(fmt::format("order {} names the unknown axis {}{}", quoted(value), quoted(axis),
-                         did_you_mean(axis, axis_names)));
+                         did_you_mean(axis, ordered_names)));
       }
       if (std::ranges::find(*order_, axis) != order_->end()) {
         fail(fmt::format("order {} names {} twice", quoted(value), axis));
@@ -155,8 +147,17 @@ class Written {
   std::optional<Words> order_;
 };
 
-// The mesh's own order, with the axes that it lacks put in after their neighbours by default.
-Words order_of(const Mesh& mesh) {
+// Puts what is absent of `all` after its neighbour there.
+void complete(Words& order, std::span<const std::string_view> all) {
+  auto after = order.begin();
+  for (const std::string_view axis : all) {
+    const auto found = std::ranges::find(order, axis);
+    after = std::next(found == order.end() ? order.insert(after, axis) : found);
+  }
+}
+
+// The dense grid's order, with the axes that it lacks.
+Words dense_order_of(const Mesh& mesh) {
   Words order;
   for (const Axis& axis : mesh.axes()) {
     if (is_one_of(axis_names, axis.name)) {
@@ -168,12 +169,88 @@ Words order_of(const Mesh& mesh) {
                       describe(mesh)));
     }
   }
-  auto after = order.begin();
-  for (const std::string_view axis : axis_names) {
-    const auto found = std::ranges::find(order, axis);
-    after = std::next(found == order.end() ? order.insert(after, axis) : found);
-  }
+  complete(order, axis_names);
   return order;
+}
+
+// The order of the experts' grid that an order with ep stands for.
+Words expert_order(const Words& order) {
+  Words experts;
+  for (const std::string_view axis : order) {
+    if (axis == "cp") continue;
+    experts.push_back(axis == "tp" ? "etp" : axis == "dp" ? "edp" : axis);
+  }
+  return experts;
+}
+
+// One order for both grids: the dense one, with ep where the experts' grid has it.
+Words order_of(const Mesh& mesh) {
+  constexpr std::array<std::string_view, 4> expert_names{"etp", "ep", "edp", "pp"};
+  Words order = dense_order_of(mesh);
+  if (mesh.expert_axes().empty()) return order;
+  Words wanted;
+  for (const Axis& axis : mesh.expert_axes()) wanted.emplace_back(axis.name);
+  complete(wanted, expert_names);
+
+  // The place that it has by default, if that will do.
+  Words usual = order;
+  complete(usual, ordered_names);
+  if (expert_order(usual) == wanted) return usual;
+  for (std::size_t at = 0; at <= order.size(); ++at) {
+    Words tried = order;
+    tried.insert(tried.begin() + static_cast<std::ptrdiff_t>(at), "ep");
+    if (expert_order(tried) == wanted) return tried;
+  }
+  throw Error(Errc::unsupported,
+              fmt::format("cannot write mesh {} as text: no one order stands for both grids",
+                          describe(mesh)));
+}
+
+// How much of the asked ep would do, on either side.
+std::string nearest_experts(Index ranks, Index etp, Index asked) {
+  std::vector<std::string> texts;
+  const auto legal = [&](Index ep) { return ranks % etp == 0 && ranks / etp % ep == 0; };
+  for (Index ep = std::min(asked - 1, ranks); ep > 0; --ep) {
+    if (!legal(ep)) continue;
+    texts.push_back(fmt::format("ep={}", ep));
+    break;
+  }
+  for (Index ep = asked + 1; ep <= ranks; ++ep) {
+    if (!legal(ep)) continue;
+    texts.push_back(fmt::format("ep={}", ep));
+    break;
+  }
+  if (texts.empty()) return {};
+  return fmt::format("; the nearest legal value{} {}", texts.size() == 1 ? " is" : "s are",
+                     fmt::join(texts, " and "));
+}
+
+// The grid of the experts that was asked for, if any was: whatever the dense grid has, but pp, is
+// dealt anew.
+std::vector<Axis> expert_grid(const Written& written, const Mesh& base, const Words& order,
+                              const Mesh& dense) {
+  const bool asked = written.size("ep") || written.size("etp");
+  if (!asked && base.expert_axes().empty()) return {};
+  const bool has_grid = !base.expert_axes().empty();
+  const Index ep = written.size("ep").value_or(has_grid ? base.size("ep") : 1);
+  const Index etp = written.size("etp").value_or(has_grid ? base.size("etp") : 1);
+  const Index ranks = dense.size("tp") * dense.size("cp") * dense.size("dp");
+  if (ep > ranks || etp > ranks || ranks % (etp * ep) != 0) {
+    written.fail(fmt::format("the experts share the {} ranks of tp*cp*dp, which etp {} * ep {} does "
+                             "not divide{}",
+                             ranks, etp, ep, nearest_experts(ranks, etp, ep)));
+  }
+  Words full = order;
+  complete(full, ordered_names);
+  std::vector<Axis> axes;
+  for (const std::string_view axis : expert_order(full)) {
+    const Index size = axis == "etp"   ? etp
+                       : axis == "ep"  ? ep
+                       : axis == "edp" ? ranks / (etp * ep)
+                                       : dense.size("pp");
+    axes.push_back({std::string(axis), size});
+  }
+  return axes;
 }
 
 }  // namespace
@@ -181,11 +258,16 @@ Words order_of(const Mesh& mesh) {
 Mesh parse_mesh(std::string_view text, const Mesh& same) {
   const Written written(text);
   const Mesh base = written.same() ? same : Mesh();
+  const Words order = written.order() ? *written.order() : order_of(base);
   std::vector<Axis> axes;
-  for (const std::string_view axis : written.order() ? *written.order() : order_of(base)) {
+  for (const std::string_view axis : order) {
+    if (axis == "ep") continue;
     axes.push_back({std::string(axis), written.size(axis).value_or(base.size(axis))});
   }
-  return Mesh(std::move(axes));
+  const Mesh dense(axes);
+  std::vector<Axis> experts = expert_grid(written, base, order, dense);
+  const Index kept = dense.size("pp") > 1 ? base.virtual_stages() : 1;
+  return Mesh(std::move(axes), std::move(experts), written.size("vpp").value_or(kept));
 }
 
 std::string to_text(const Mesh& mesh) {
@@ -193,10 +275,14 @@ std::string to_text(const Mesh& mesh) {
   for (const std::string_view axis : axis_names) {
     if (mesh.size(axis) > 1) items.push_back(fmt::format("{}={}", axis, mesh.size(axis)));
   }
+  const bool experts = !mesh.expert_axes().empty();
+  if (experts) items.push_back(fmt::format("ep={}", mesh.size("ep")));
+  if (mesh.size("etp") > 1 && experts) items.push_back(fmt::format("etp={}", mesh.size("etp")));
+  if (mesh.virtual_stages() > 1) items.push_back(fmt::format("vpp={}", mesh.virtual_stages()));
   const Words order = order_of(mesh);
-  if (!std::ranges::equal(order, axis_names)) {
-    items.push_back(fmt::format("order={}", fmt::join(order, "-")));
-  }
+  const bool usual = experts ? std::ranges::equal(order, ordered_names)
+                             : std::ranges::equal(order, axis_names);
+  if (!usual) items.push_back(fmt::format("order={}", fmt::join(order, "-")));
   if (items.empty()) items.emplace_back("tp=1");
   return fmt::format("{}", fmt::join(items, ","));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,8 +22,9 @@ Range balanced(Index total, Index count, Index at) {
 }
 
 Range chunk(Index total, Index count, Index at) {
-  const Index each = (total + count - 1) / count;
-  return {std::min(at * each, total), std::min((at + 1) * each, total)};
+  const Index each = total / count + (total % count != 0 ? 1 : 0);
+  if (each == 0 || at > total / each) return {total, total};
+  return {at * each, std::min(each, total - at * each) + at * each};
 }
 
 Range listed(const Split& split, Index total, Index count, Index at) {
@@ -42,32 +44,119 @@ Range listed(const Split& split, Index total, Index count, Index at) {
   return {begin, begin + split.sizes[static_cast<std::size_t>(at)]};
 }
 
-// Which groups fall to index `at`: a share of them, or one that neighbours share.
-Range grouped(const Split& split, Index count, Index at) {
-  if (split.groups % count == 0) {
-    const Index each = split.groups / count;
-    return {at * each, (at + 1) * each};
-  }
-  if (split.share_groups && count % split.groups == 0) {
-    const Index group = at / (count / split.groups);
-    return {group, group + 1};
-  }
-  throw Error(
-      Errc::invalid_argument,
-      fmt::format("{} {} cannot be divided over {} {}", split.groups,
-                  split.unit.empty() ? "groups" : split.unit, fmt::join(split.over, "*"), count));
+// Whole blocks are dealt; the last one may be smaller.
+Range plain(const Split& split, Index total, Index count, Index at) {
+  if (split.rule == SplitRule::sizes) return listed(split, total, count, at);
+  const Index blocks = total / split.block + (total % split.block != 0 ? 1 : 0);
+  const Range dealt = split.rule == SplitRule::chunk ? chunk(blocks, count, at)
+                                                     : balanced(blocks, count, at);
+  const auto border = [&](Index number) { return number == blocks ? total : number * split.block; };
+  return {border(dealt.begin), border(dealt.end)};
 }
 
-Range share(const Split& split, Index total, Index count, Index at) {
-  switch (split.rule) {
-    case SplitRule::chunk:
-      return chunk(total, count, at);
-    case SplitRule::sizes:
-      return listed(split, total, count, at);
-    case SplitRule::balanced:
-      break;
+std::string_view unit_of(const Split& split) {
+  return split.unit.empty() ? std::string_view("groups") : std::string_view(split.unit);
+}
+
+// A run of indices by itself: all of a dim, or one part of it.
+Range share_of(const Split& split, const Part& part, Index count, Index at) {
+  if (part.groups == 0) return plain(split, part.size, count, at);
+  if (part.size % part.groups != 0) {
+    throw Error(Errc::invalid_argument,
+                fmt::format("dim {} has {} elements, which {} {} do not divide", split.dim,
+                            part.size, part.groups, unit_of(split)));
   }
-  return balanced(total, count, at);
+  const Index group_size = part.size / part.groups;
+  if (part.groups % count == 0) {
+    const Index each = part.groups / count;
+    return {at * each * group_size, (at + 1) * each * group_size};
+  }
+  if (part.beyond == Beyond::share && count % part.groups == 0) {
+    const Index group = at / (count / part.groups);
+    return {group * group_size, (group + 1) * group_size};
+  }
+  if (part.beyond == Beyond::divide) return plain(split, part.size, count, at);
+  throw Error(Errc::invalid_argument,
+              fmt::format("{} {} cannot be divided over {} {}", part.groups, unit_of(split),
+                          fmt::join(split.over, "*"), count));
+}
+
+// Adds the indices [run.begin, run.end) of all `ranges`, taken as one run.
+void take(std::span<const Range> ranges, Range run, std::vector<Range>& taken) {
+  Index before = 0;
+  for (const Range& range : ranges) {
+    const Index begin = range.begin + std::max(run.begin - before, Index{0});
+    const Index end = range.begin + std::min(run.end - before, range.size());
+    before += range.size();
+    if (begin >= end) continue;
+    if (!taken.empty() && taken.back().end == begin) {
+      taken.back().end = end;
+    } else {
+      taken.push_back({begin, end});
+    }
+  }
+}
+
+Index size_of(std::span<const Range> ranges) {
+  Index size = 0;
+  for (const Range& range : ranges) size += range.size();
+  return size;
+}
+
+// A border is new where none of what is divided begins or ends.
+void check_borders(const Split& split, std::span<const Range> ranges,
+                   std::span<const Range> taken) {
+  const auto check = [&](Index border, Index Range::*end) {
+    if (border % split.block == 0 || std::ranges::find(ranges, border, end) != ranges.end()) return;
+    throw Error(Errc::invalid_argument,
+                fmt::format("dim {} would be cut at {}, but it is in blocks of {}{}", split.dim,
+                            border, split.block,
+                            split.unit.empty() ? "" : fmt::format(" ({})", split.unit)));
+  };
+  for (const Range& range : taken) {
+    check(range.begin, &Range::begin);
+    check(range.end, &Range::end);
+  }
+}
+
+std::vector<Range> divided(const Split& split, std::span<const Range> ranges, Index count,
+                           Index at) {
+  const Index total = size_of(ranges);
+  std::vector<Range> taken;
+  if (split.parts.empty()) {
+    take(ranges, share_of(split, {total, split.groups, split.beyond}, count, at), taken);
+  } else {
+    Index begin = 0;
+    for (const Part& part : split.parts) {
+      const Range share = share_of(split, part, count, at);
+      take(ranges, {begin + share.begin, begin + share.end}, taken);
+      begin += part.size;
+    }
+    if (begin != total) {
+      throw Error(Errc::invalid_argument, fmt::format("dim {} has {} elements, but its {} parts {}",
+                                                      split.dim, total, split.parts.size(), begin));
+    }
+  }
+  if (split.block > 1) check_borders(split, ranges, taken);
+  return taken;
+}
+
+// Divides what the indices stand for, and comes back to them.
+std::vector<Range> divided_as_weight(const Split& split, std::span<const Range> ranges,
+                                     Index count, Index at) {
+  Split of_weight = split;
+  of_weight.per = 1;
+  of_weight.block = split.per;
+  std::vector<Range> of_rows;
+  for (const Range& range : ranges) {
+    of_rows.push_back({range.begin * split.per, std::min(range.end * split.per, split.whole)});
+  }
+  std::vector<Range> taken = divided(of_weight, of_rows, count, at);
+  for (Range& range : taken) {
+    range = {range.begin / split.per,
+             range.end / split.per + (range.end % split.per != 0 ? 1 : 0)};
+  }
+  return taken;
 }
 
 std::string to_string(const Pin& pin) {
@@ -82,35 +171,45 @@ std::string to_string(const Pin& pin) {
       return fmt::format("pinned to the last {}", pin.axis);
     case PinTo::ends:
       return fmt::format("pinned to the first and last {}", pin.axis);
+    case PinTo::expert:
+      return fmt::format("pinned to its expert's {}", pin.axis);
   }
   return {};
 }
 
+std::string to_string(const Flat& flat) {
+  const std::string_view of = flat.unit == FlatUnit::all     ? ""
+                              : flat.unit == FlatUnit::layer ? " of its layer"
+                                                             : " of its own";
+  return fmt::format("a range of the line{}{} over {}", flat.name.empty() ? "" : " " + flat.name,
+                     of, fmt::join(flat.over, "*"));
+}
+
 }  // namespace
 
+std::vector<Range> split_ranges(const Split& split, std::span<const Range> ranges, Index count,
+                                Index at) {
+  return split.per > 1 ? divided_as_weight(split, ranges, count, at)
+                       : divided(split, ranges, count, at);
+}
+
 Range split_range(const Split& split, Range range, Index count, Index at) {
-  const Index total = range.size();
-  if (split.groups == 0) {
-    const Range part = share(split, total, count, at);
-    return {range.begin + part.begin, range.begin + part.end};
-  }
-  if (total % split.groups != 0) {
-    throw Error(Errc::invalid_argument,
-                fmt::format("dim {} has {} elements, which {} {} do not divide", split.dim, total,
-                            split.groups, split.unit.empty() ? "groups" : split.unit));
-  }
-  const Range groups = grouped(split, count, at);
-  const Index group_size = total / split.groups;
-  return {range.begin + groups.begin * group_size, range.begin + groups.end * group_size};
+  const Range share = share_of(split, {range.size(), split.groups, split.beyond}, count, at);
+  const Range part{range.begin + share.begin, range.begin + share.end};
+  if (split.block > 1) check_borders(split, {&range, 1}, {&part, 1});
+  return part;
 }
 
 std::string to_string(const Placement& placement) {
   std::string text;
   const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   for (const Split& split : placement.splits) {
-    add(fmt::format("split dim {} over {}", split.dim, fmt::join(split.over, "*")));
+    add(fmt::format("split dim {}{} over {}", split.dim,
+                    split.parts.empty() ? "" : fmt::format(" in {} parts", split.parts.size()),
+                    fmt::join(split.over, "*")));
   }
   for (const Pin& pin : placement.pins) add(to_string(pin));
+  if (placement.flat) add(to_string(*placement.flat));
   return text.empty() ? "replicated" : text;
 }
 

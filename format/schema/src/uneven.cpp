@@ -1,6 +1,7 @@
 #include "uneven.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,6 +22,12 @@ std::string parts_text(const std::vector<Index>& parts) {
   return text;
 }
 
+Index size_of(const std::vector<Range>& ranges) {
+  Index size = 0;
+  for (const Range& range : ranges) size += range.size();
+  return size;
+}
+
 Index joint_size(const Mesh& mesh, const Split& split) {
   Index count = 1;
   for (const std::string& axis : split.over) count *= mesh.size(axis);
@@ -32,23 +39,31 @@ Index joint_size(const Mesh& mesh, const Split& split) {
 UnevenSplits::UnevenSplits(const Layout& layout) : layout_(layout) {
   const std::vector<Index>& layers = layout.stages().layers;
   if (!layers.empty() && std::ranges::count(layers, layers.front()) != std::ssize(layers)) {
-    add("layers", layout.stages().num_layers(), fmt::format("pp {}", layers.size()), layers);
+    const Index chunks = layout.mesh().virtual_stages();
+    add("layers", layout.stages().num_layers(),
+        chunks == 1 ? fmt::format("pp {}", layers.size())
+                    : fmt::format("pp {} x vpp {}", layout.mesh().size("pp"), chunks),
+        layers);
   }
 }
 
 void UnevenSplits::look_at(const Placement& placement, const TensorDesc& desc) {
-  Box left = desc.extent;  // what the splits so far give to the first of those who share it
+  // What the splits so far give to the first of those who share it.
+  std::vector<std::vector<Range>> left;
+  for (int dim = 0; dim < desc.extent.ndim(); ++dim) left.push_back({desc.extent[dim]});
   for (const Split& split : placement.splits) {
     const Index count = joint_size(layout_.mesh(), split);
-    const Range range = left[split.dim];
-    left[split.dim] = split_range(split, range, count, 0);
-    if (split.groups != 0 || range.size() % count == 0) continue;
+    std::vector<Range>& ranges = left.at(static_cast<std::size_t>(split.dim));
+    const std::vector<Range> before = std::exchange(ranges, split_ranges(split, ranges, count, 0));
+    const Index total = size_of(before);
+    if (split.groups != 0 || total % count == 0) continue;
     std::vector<Index> parts;
-    for (Index at = 0; at < count; ++at)
-      parts.push_back(split_range(split, range, count, at).size());
+    for (Index at = 0; at < count; ++at) {
+      parts.push_back(size_of(split_ranges(split, before, count, at)));
+    }
     const std::string what =
         split.unit.empty() ? fmt::format("dim {} of '{}'", split.dim, desc.name) : split.unit;
-    add(what, range.size(), fmt::format("{} {}", fmt::join(split.over, "*"), count), parts);
+    add(what, total, fmt::format("{} {}", fmt::join(split.over, "*"), count), parts);
   }
 }
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,8 +37,18 @@ constexpr std::array rules{Named<SplitRule>{"balanced", SplitRule::balanced},
 
 constexpr std::array targets{Named<PinTo>{"coordinates", PinTo::coordinates},
                              Named<PinTo>{"layer", PinTo::layer},
-                             Named<PinTo>{"first", PinTo::first}, Named<PinTo>{"last", PinTo::last},
-                             Named<PinTo>{"ends", PinTo::ends}};
+                             Named<PinTo>{"first", PinTo::first},
+                             Named<PinTo>{"last", PinTo::last},
+                             Named<PinTo>{"ends", PinTo::ends},
+                             Named<PinTo>{"expert", PinTo::expert}};
+
+constexpr std::array beyonds{Named<Beyond>{"refuse", Beyond::refuse},
+                             Named<Beyond>{"share", Beyond::share},
+                             Named<Beyond>{"divide", Beyond::divide}};
+
+constexpr std::array units{Named<FlatUnit>{"all", FlatUnit::all},
+                           Named<FlatUnit>{"layer", FlatUnit::layer},
+                           Named<FlatUnit>{"tensor", FlatUnit::tensor}};
 
 template <typename Enum, std::size_t n>
 std::string_view name_of(Enum value, const std::array<Named<Enum>, n>& table) {
@@ -49,23 +61,46 @@ void check_count(std::size_t count, std::size_t most_allowed, const char* what) 
           "RM605");
 }
 
+Json json_of(const Split& split) {
+  Json parts = Json::array();
+  for (const Part& part : split.parts) {
+    parts.push_back({{"beyond", name_of(part.beyond, beyonds)},
+                     {"groups", part.groups},
+                     {"size", part.size}});
+  }
+  return {{"beyond", name_of(split.beyond, beyonds)},
+          {"block", split.block},
+          {"dim", split.dim},
+          {"groups", split.groups},
+          {"over", split.over},
+          {"parts", std::move(parts)},
+          {"per", split.per},
+          {"rule", name_of(split.rule, rules)},
+          {"sizes", split.sizes},
+          {"unit", split.unit},
+          {"whole", split.whole}};
+}
+
+Json json_of(const Flat& flat) {
+  return {{"align", flat.align},       {"bucket", flat.bucket},
+          {"name", flat.name},         {"over", flat.over},
+          {"pad", flat.pad},           {"pad_each", flat.pad_each},
+          {"reversed", flat.reversed}, {"unit", name_of(flat.unit, units)}};
+}
+
 Json json_of(const Placement& placement) {
   Json splits = Json::array();
-  for (const Split& split : placement.splits) {
-    splits.push_back({{"dim", split.dim},
-                      {"groups", split.groups},
-                      {"over", split.over},
-                      {"rule", name_of(split.rule, rules)},
-                      {"share_groups", split.share_groups},
-                      {"sizes", split.sizes},
-                      {"unit", split.unit}});
-  }
+  for (const Split& split : placement.splits) splits.push_back(json_of(split));
   Json pins = Json::array();
   for (const Pin& pin : placement.pins) {
-    pins.push_back(
-        {{"axis", pin.axis}, {"coordinates", pin.coordinates}, {"to", name_of(pin.to, targets)}});
+    pins.push_back({{"axis", pin.axis},
+                    {"coordinates", pin.coordinates},
+                    {"experts", pin.experts},
+                    {"to", name_of(pin.to, targets)}});
   }
-  return {{"pins", std::move(pins)}, {"splits", std::move(splits)}};
+  return {{"flat", placement.flat ? json_of(*placement.flat) : Json(nullptr)},
+          {"pins", std::move(pins)},
+          {"splits", std::move(splits)}};
 }
 
 template <typename Enum, std::size_t n>
@@ -80,23 +115,63 @@ Enum parse_name(const Members& members, std::string_view key,
   return found->value;
 }
 
+Part parse_part(const Json& value) {
+  const Members members(value, "a part", {"beyond", "groups", "size"});
+  return {.size = members.integer("size", 0, most),
+          .groups = members.integer("groups", 0, most),
+          .beyond = parse_name(members, "beyond", beyonds)};
+}
+
 Split parse_split(const Json& value) {
   const Members members(value, "a split",
-                        {"dim", "groups", "over", "rule", "share_groups", "sizes", "unit"});
-  return {.dim = static_cast<int>(members.integer("dim", 0, max_ndim - 1)),
-          .over = members.texts("over"),
-          .rule = parse_name(members, "rule", rules),
-          .sizes = members.integers("sizes", 0, most),
-          .groups = members.integer("groups", 0, most),
-          .share_groups = members.boolean("share_groups"),
-          .unit = members.text("unit")};
+                        {"beyond", "block", "dim", "groups", "over", "parts", "per", "rule",
+                         "sizes", "unit", "whole"});
+  // Sizes are multiplied by these: they must stay far from what 63 bits hold.
+  constexpr std::int64_t most_block = std::int64_t{1} << 20;
+  constexpr std::int64_t most_whole = std::int64_t{1} << 40;
+  Split split{.dim = static_cast<int>(members.integer("dim", 0, max_ndim - 1)),
+              .over = members.texts("over"),
+              .rule = parse_name(members, "rule", rules),
+              .sizes = members.integers("sizes", 0, most),
+              .groups = members.integer("groups", 0, most),
+              .beyond = parse_name(members, "beyond", beyonds),
+              .block = members.integer("block", 1, most_block),
+              .per = members.integer("per", 1, most_block),
+              .whole = members.integer("whole", 0, most_whole),
+              .parts = {},
+              .unit = members.text("unit")};
+  check_count(members.array("parts").size(), most_steps, "parts of one split");
+  Index left = most_whole;
+  for (const Json& part : members.array("parts")) {
+    split.parts.push_back(parse_part(part));
+    left -= std::min(split.parts.back().size, most_whole + 1);
+    if (left < 0) damaged("the parts of a split are too large", "RM605");
+  }
+  return split;
+}
+
+std::optional<Flat> parse_flat(const Json& value) {
+  if (value.is_null()) return std::nullopt;
+  const Members members(value, "a line",
+                        {"align", "bucket", "name", "over", "pad", "pad_each", "reversed", "unit"});
+  constexpr std::int64_t most_padding = std::int64_t{1} << 20;
+  constexpr std::int64_t most_bucket = std::int64_t{1} << 40;
+  return Flat{.over = members.texts("over"),
+              .unit = parse_name(members, "unit", units),
+              .name = members.text("name"),
+              .reversed = members.boolean("reversed"),
+              .align = members.integer("align", 1, most_padding),
+              .bucket = members.integer("bucket", 0, most_bucket),
+              .pad = members.integer("pad", 1, most_padding),
+              .pad_each = members.integer("pad_each", 1, most_padding)};
 }
 
 Pin parse_pin(const Json& value) {
-  const Members members(value, "a pin", {"axis", "coordinates", "to"});
+  const Members members(value, "a pin", {"axis", "coordinates", "experts", "to"});
   Pin pin{.axis = members.text("axis"),
           .to = parse_name(members, "to", targets),
-          .coordinates = members.integers("coordinates", 0, most)};
+          .coordinates = members.integers("coordinates", 0, most),
+          .experts = members.integer("experts", 0, std::numeric_limits<std::int32_t>::max())};
   if (!std::ranges::is_sorted(pin.coordinates)) {
     damaged("the coordinates of a pin are not in order", "RM103");
   }
@@ -123,17 +198,24 @@ Json json_of(const Layout& layout) {
 }
 
 Json json_of(const Mesh& mesh) {
-  Json sizes = Json::object();
-  Json order = Json::array();
-  for (const Axis& axis : mesh.axes()) {
-    sizes[axis.name] = axis.size;
-    order.push_back(axis.name);
-  }
-  return {{"axes", std::move(sizes)}, {"order", std::move(order)}};
+  const auto grid = [](std::span<const Axis> axes) {
+    Json sizes = Json::object();
+    Json order = Json::array();
+    for (const Axis& axis : axes) {
+      sizes[axis.name] = axis.size;
+      order.push_back(axis.name);
+    }
+    return Json{{"axes", std::move(sizes)}, {"order", std::move(order)}};
+  };
+  Json json = grid(mesh.axes());
+  json["experts"] = grid(mesh.expert_axes());
+  json["virtual_stages"] = mesh.virtual_stages();
+  return json;
 }
 
-Mesh parse_mesh(const Json& value) {
-  const Members members(value, "'mesh'", {"axes", "order"});
+namespace {
+
+std::vector<Axis> parse_grid(const Members& members) {
   const auto order = members.texts("order");
   check_count(order.size(), most_axes, "axes");
   const Json& sizes = members.at("axes");
@@ -148,7 +230,16 @@ Mesh parse_mesh(const Json& value) {
     }
     axes.push_back({name, size->get<std::int64_t>()});
   }
-  Mesh mesh(std::move(axes));
+  return axes;
+}
+
+}  // namespace
+
+Mesh parse_mesh(const Json& value) {
+  const Members members(value, "'mesh'", {"axes", "experts", "order", "virtual_stages"});
+  const Members experts(members.at("experts"), "'experts' of 'mesh'", {"axes", "order"});
+  Mesh mesh(parse_grid(members), parse_grid(experts),
+            members.integer("virtual_stages", 1, static_cast<std::int64_t>(most_stages)));
   // Layouts are worked out rank by rank: a small file must not ask for more of that than a large
   // job.
   if (mesh.num_ranks() > most_ranks) {
@@ -163,7 +254,7 @@ Layout parse_layout(const Json& value, Mesh mesh, std::vector<Placed> placed) {
   const Members members(value, "'layout'", {"placements", "stages"});
   std::vector<Placement> placements;
   for (const Json& each : members.array("placements")) {
-    const Members placement(each, "a placement", {"pins", "splits"});
+    const Members placement(each, "a placement", {"flat", "pins", "splits"});
     check_count(placement.array("splits").size(), most_steps, "splits of one placement");
     check_count(placement.array("pins").size(), most_steps, "pins of one placement");
     placements.emplace_back();
@@ -173,6 +264,7 @@ Layout parse_layout(const Json& value, Mesh mesh, std::vector<Placed> placed) {
     for (const Json& pin : placement.array("pins")) {
       placements.back().pins.push_back(parse_pin(pin));
     }
+    placements.back().flat = parse_flat(placement.at("flat"));
   }
   return {std::move(mesh), std::move(placements), std::move(placed), parse_stages(members)};
 }

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t most_u32 = std::numeric_limits<std::uint32_t>::max();
+constexpr std::int64_t most_number = std::numeric_limits<std::int32_t>::max();  // of a layer
 
 Digest parse_digest_of(const Members& members, std::string_view key) {
   const auto digest = parse_digest(members.text(key));
@@ -56,7 +57,8 @@ bool Tensors::take_flat(const FlatObject& element) {
   const auto* const name = element.find("name", Kind::text);
   const auto* const placement = element.find("placement", Kind::integer);
   const auto* const shape = element.find("shape", Kind::integers);
-  constexpr std::size_t members = 6;
+  const auto* const expert = element.find("expert", Kind::integer);
+  const std::size_t members = expert ? 7 : 6;
   if (element.size() != members || descs.size() >= most_tensors || !digest_text || !dtype_text ||
       !layer || !name || !placement || !shape) {
     return false;
@@ -65,7 +67,8 @@ bool Tensors::take_flat(const FlatObject& element) {
   const auto dtype = parse_dtype(dtype_text->text);
   const auto is_negative = [](std::int64_t size) { return size < 0; };
   if (!digest || !dtype || placement->integer < 0 || placement->integer > most_u32 ||
-      layer->integer < -1 || layer->integer > std::numeric_limits<std::int32_t>::max() ||
+      layer->integer < -1 || layer->integer > most_number ||
+      (expert && (expert->integer < 0 || expert->integer > most_number)) ||
       shape->integers.size() > static_cast<std::size_t>(max_ndim) ||
       std::ranges::any_of(shape->integers, is_negative)) {
     return false;
@@ -74,8 +77,9 @@ bool Tensors::take_flat(const FlatObject& element) {
   if (!why_not_storable(desc).empty()) return false;
   descs.push_back(std::move(desc));
   digests.push_back(*digest);
-  placed.push_back(
-      {static_cast<std::uint32_t>(placement->integer), static_cast<std::int32_t>(layer->integer)});
+  placed.push_back({static_cast<std::uint32_t>(placement->integer),
+                    static_cast<std::int32_t>(layer->integer),
+                    static_cast<std::int32_t>(expert ? expert->integer : -1)});
   return true;
 }
 
@@ -98,9 +102,15 @@ void Tensors::take(const Json& element) {
   if (descs.size() >= most_tensors) {
     damaged(fmt::format("it has more than {} tensors", most_tensors), "RM605");
   }
-  const Members members(element, "tensor",
-                        {"digest", "dtype", "layer", "name", "placement", "shape"},
-                        std::ssize(descs));
+  // Only tensors of an expert say which.
+  const bool has_expert = element.is_object() && element.contains("expert");
+  const Members members =
+      has_expert ? Members(element, "tensor",
+                           {"digest", "dtype", "expert", "layer", "name", "placement", "shape"},
+                           std::ssize(descs))
+                 : Members(element, "tensor",
+                           {"digest", "dtype", "layer", "name", "placement", "shape"},
+                           std::ssize(descs));
   const auto dtype = parse_dtype(members.text("dtype"));
   if (!dtype) damaged(fmt::format("the dtype of {} is unknown", members.where()), "RM103");
   const auto shape = members.integers("shape", 0, most);
@@ -116,8 +126,9 @@ void Tensors::take(const Json& element) {
   descs.push_back(std::move(desc));
   digests.push_back(parse_digest_of(members, "digest"));
   placed.push_back({static_cast<std::uint32_t>(members.integer("placement", 0, most_u32)),
-                    static_cast<std::int32_t>(
-                        members.integer("layer", -1, std::numeric_limits<std::int32_t>::max()))});
+                    static_cast<std::int32_t>(members.integer("layer", -1, most_number)),
+                    has_expert ? static_cast<std::int32_t>(members.integer("expert", 0, most_number))
+                               : -1});
 }
 
 void check_unique(std::span<const TensorDesc> descs) {

@@ -83,7 +83,12 @@ void append_tensor(std::string& out, const TensorDesc& desc, Digest digest, cons
   out += to_string(digest);
   out += R"(","dtype":")";
   out += to_string(desc.dtype);
-  out += R"(","layer":)";
+  out += '"';
+  if (placed.expert >= 0) {
+    out += R"(,"expert":)";
+    append_number(out, placed.expert);
+  }
+  out += R"(,"layer":)";
   append_number(out, placed.layer);
   out += R"(,"name":)";
   append_text(out, desc.name);

@@ -7,6 +7,7 @@
 
 #include "extent_reader.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/schema/pieces.hpp"
 #include "remesh/schema/runs.hpp"
 
 namespace remesh {
@@ -25,10 +26,11 @@ ExtentMap lay_out(const Catalog& catalog) {
   for (std::size_t rank = 0; rank < files.size(); ++rank)
     files[rank].name = fmt::format("rank-{}", rank);
 
+  const Pieces pieces(catalog.layout, catalog.tensors);
   std::vector<Extent> extents;
   for (std::size_t tensor = 0; tensor < catalog.tensors.size(); ++tensor) {
     const TensorDesc& desc = catalog.tensors[tensor];
-    for (const HeldBox& held : catalog.layout.boxes(tensor, desc)) {
+    for (const HeldBox& held : pieces.of(tensor)) {
       const ByteView view = byte_view(desc, held.box);
       const std::int64_t bytes = view.box.num_elements() * view.element_bytes;
       std::uint32_t copy = 0;

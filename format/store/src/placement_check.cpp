@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,6 +11,7 @@
 
 #include "manifest.hpp"
 #include "remesh/core/checked.hpp"
+#include "remesh/schema/pieces.hpp"
 #include "remesh/schema/runs.hpp"
 
 namespace remesh::native {
@@ -33,11 +34,25 @@ void cut(std::vector<Box>& holes, const Box& stored) {
   holes = std::move(left);
 }
 
+std::string list_of(const std::vector<Box>& boxes) {
+  constexpr std::size_t most_listed = 4;
+  if (boxes.empty()) return "nothing";
+  std::string text;
+  for (std::size_t at = 0; at < std::min(boxes.size(), most_listed); ++at) {
+    text += (at == 0 ? "" : " and ") + to_string(boxes[at]);
+  }
+  return boxes.size() > most_listed ? text + " and more" : text;
+}
+
 class TensorCheck {
  public:
   TensorCheck(const Catalog& catalog, const ExtentMap& extents, std::span<const Rank> unread_ranks,
               const Complaints& complaints)
-      : catalog_(catalog), extents_(extents), unread_(unread_ranks), complaints_(complaints) {}
+      : catalog_(catalog),
+        pieces_(catalog.layout, catalog.tensors),
+        extents_(extents),
+        unread_(unread_ranks),
+        complaints_(complaints) {}
 
   void check(std::size_t tensor) {
     const TensorDesc& desc = catalog_.tensors[tensor];
@@ -61,18 +76,27 @@ class TensorCheck {
   }
 
  private:
-  // The box that the layout gives to a rank; all of it where there are no elements to divide.
-  std::optional<Box> expected(std::size_t tensor, const TensorDesc& desc, Rank rank) const {
-    const auto box = catalog_.layout.box(tensor, desc, rank);
-    return box && desc.extent.empty() ? desc.extent : box;
+  // The boxes that the layout gives to a rank, as they are stored: replicas may be cut at each
+  // other's borders.
+  std::vector<Box> expected(std::size_t tensor, Rank rank) {
+    if (!pieces_.may_be_cut(tensor)) return pieces_.on(tensor, rank);
+    if (held_of_ != tensor) {
+      held_ = pieces_.of(tensor);
+      held_of_ = tensor;
+    }
+    std::vector<Box> boxes;
+    for (const HeldBox& held : held_) {
+      if (std::ranges::binary_search(held.holders, rank)) boxes.push_back(held.box);
+    }
+    return boxes;
   }
 
-  void check_box(const TensorDesc& desc, const Extent& extent) const {
-    const auto wanted = expected(extent.tensor, desc, extent.rank);
-    if (!wanted || *wanted != extent.box || (extent.box.empty() && !desc.extent.empty())) {
+  void check_box(const TensorDesc& desc, const Extent& extent) {
+    const std::vector<Box> wanted = expected(extent.tensor, extent.rank);
+    if (std::ranges::find(wanted, extent.box) == wanted.end()) {
       complain("RM304", desc, extent.box,
                fmt::format("rank {} stores it, but the layout gives {} to that rank", extent.rank,
-                           wanted ? to_string(*wanted) : "nothing"));
+                           list_of(wanted)));
     }
     byte_view(desc, extent.box);  // throws if a border falls within a byte
   }
@@ -109,20 +133,20 @@ class TensorCheck {
   }
 
   // The absent shards themselves were reported: what they held is no hole.
-  void forgive_unread(std::size_t tensor, const TensorDesc& desc, std::vector<Box>& holes) const {
+  void forgive_unread(std::size_t tensor, const TensorDesc& desc, std::vector<Box>& holes) {
     for (const Rank rank : unread_) {
       if (holes.empty() || holes.size() > most_boxes_to_cut) return;
-      const auto elsewhere = expected(tensor, desc, rank);
-      if (!elsewhere) continue;
-      if (desc.extent.empty()) {
-        holes.clear();
-      } else {
-        cut(holes, *elsewhere);
+      for (const Box& elsewhere : expected(tensor, rank)) {
+        if (desc.extent.empty()) {
+          holes.clear();
+        } else {
+          cut(holes, elsewhere);
+        }
       }
     }
   }
 
-  void report_holes(std::size_t tensor, const TensorDesc& desc) const {
+  void report_holes(std::size_t tensor, const TensorDesc& desc) {
     // Whoever looks for every hole of many shards has much to look for.
     if (unread_.size() * catalog_.tensors.size() > most_looks) return;
     std::vector<Box> holes = not_stored(tensor, desc);
@@ -143,6 +167,9 @@ class TensorCheck {
   }
 
   const Catalog& catalog_;
+  const Pieces pieces_;
+  std::size_t held_of_ = ~std::size_t{0};  // the tensor of which held_ is what lies where
+  std::vector<HeldBox> held_;
   const ExtentMap& extents_;
   std::span<const Rank> unread_;
   const Complaints& complaints_;

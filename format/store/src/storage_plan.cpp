@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "remesh/schema/pieces.hpp"
 #include "remesh/schema/runs.hpp"
 
 namespace remesh::native {
@@ -14,12 +15,13 @@ class StoragePlan {
   StoragePlan(const Catalog& catalog, std::int64_t copies)
       : catalog_(catalog),
         copies_(static_cast<std::size_t>(std::max<std::int64_t>(1, copies))),
+        pieces_(catalog.layout, catalog.tensors),
         stored_bytes_(static_cast<std::size_t>(catalog.layout.mesh().num_ranks())),
         drafts_(stored_bytes_.size()) {}
 
   void add(std::uint32_t tensor) {
     const TensorDesc& desc = catalog_.tensors[tensor];
-    for (HeldBox& held : catalog_.layout.boxes(tensor, desc)) {
+    for (HeldBox& held : pieces_.of(tensor)) {
       byte_view(desc, held.box);  // throws if a border falls within a byte
       const std::int64_t bytes = num_bytes(desc.dtype, held.box);
       const auto chosen = least_loaded(held.holders);
@@ -65,6 +67,7 @@ class StoragePlan {
 
   const Catalog& catalog_;
   const std::size_t copies_;
+  const Pieces pieces_;
   std::vector<std::int64_t> stored_bytes_;
   std::vector<ShardDraft> drafts_;
 };

@@ -11,15 +11,16 @@ namespace {
 
 bool has_rules(const Layout& layout) {
   return std::ranges::any_of(layout.placements(), [](const Placement& placement) {
-    return !placement.splits.empty() || !placement.pins.empty();
+    return !placement.splits.empty() || !placement.pins.empty() || placement.flat;
   });
 }
 
-Layout wanted_layout(const Catalog& source, const Mesh& mesh, const ModelMap* map,
+Layout wanted_layout(const Catalog& source, const Target& target, const ModelMap* map,
                      std::string_view config_json) {
-  if (map != nullptr) return map->place(source.tensors, config_json, mesh);
-  if (has_rules(source.layout)) return source.layout.on(mesh);
-  for (const char* axis : {"tp", "pp"}) {
+  const Mesh& mesh = target.mesh;
+  if (map != nullptr) return map->place(source.tensors, config_json, mesh, target.stages);
+  if (has_rules(source.layout)) return source.layout.on(mesh, target.stages);
+  for (const char* axis : {"tp", "pp", "ep", "etp"}) {
     if (mesh.size(axis) == 1) continue;
     throw Error(Errc::unsupported,
                 fmt::format("cannot place {} tensors on {} {}: {}; say which dims are split with "
@@ -52,8 +53,8 @@ Catalog reordered(const Catalog& catalog, const std::vector<std::size_t>& order)
 
 }  // namespace
 
-Catalog converted(const Catalog& source, std::string_view to, const Mesh& mesh, const ModelMap* map,
-                  std::string_view config_json) {
+Catalog converted(const Catalog& source, std::string_view to, const Target& target,
+                  const ModelMap* map, std::string_view config_json) {
   Catalog wanted = source;
   wanted.format = to;
   wanted.save_id.clear();
@@ -61,7 +62,8 @@ Catalog converted(const Catalog& source, std::string_view to, const Mesh& mesh, 
     wanted.layout = Layout::replicated(Mesh{}, source.tensors.size());
     if (map != nullptr) wanted = reordered(wanted, map->state_dict_order(source.tensors));
   } else {
-    wanted.layout = wanted_layout(source, mesh, map, config_json);
+    wanted.layout = wanted_layout(source, target, map, config_json);
+    if (target.sharding) wanted.layout = sharded(wanted.layout, source.tensors, *target.sharding);
   }
   return wanted;
 }

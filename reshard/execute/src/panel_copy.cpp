@@ -169,9 +169,7 @@ std::shared_ptr<const Holders> HoldersOfLanes::of(const Panel& panel) {
   // Two workers may both find out: better than that all wait for one.
   lock.unlock();
   auto holders = std::make_shared<const Holders>(
-      Holders{panel.target_tensor,
-              source_.layout.boxes(panel.source_tensor, source_.tensors[panel.source_tensor]),
-              target_.layout.boxes(panel.target_tensor, target_.tensors[panel.target_tensor])});
+      Holders{panel.target_tensor, source_.of(panel.source_tensor), target_.of(panel.target_tensor)});
   lock.lock();
   last_[panel.lane] = holders;
   return holders;

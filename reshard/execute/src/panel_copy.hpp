@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "remesh/core/buffer.hpp"
+#include "remesh/schema/pieces.hpp"
 #include "remesh/store/reader.hpp"
 #include "remesh/store/writer.hpp"
 
@@ -48,13 +49,14 @@ struct Holders {
 /// The holders of the tensor that each lane is at. Thread-safe.
 class HoldersOfLanes {
  public:
-  HoldersOfLanes(const Catalog& source, const Catalog& target) : source_(source), target_(target) {}
+  HoldersOfLanes(const Catalog& source, const Catalog& target)
+      : source_(source.layout, source.tensors), target_(target.layout, target.tensors) {}
 
   std::shared_ptr<const Holders> of(const Panel& panel);
 
  private:
-  const Catalog& source_;
-  const Catalog& target_;
+  const Pieces source_;
+  const Pieces target_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<const Holders>> last_;
 };

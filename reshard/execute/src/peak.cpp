@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "panel_copy.hpp"
+#include "remesh/schema/pieces.hpp"
 
 namespace remesh {
 namespace {
@@ -50,9 +51,10 @@ std::int64_t target_pieces(const Catalog& wanted, std::int64_t copies) {
   if (wanted.layout.placed().empty() || wanted.layout.mesh().num_ranks() == 1) {
     return std::ssize(wanted.tensors);
   }
+  const Pieces lying(wanted.layout, wanted.tensors);
   std::int64_t pieces = 0;
   for (std::size_t tensor = 0; tensor < wanted.tensors.size(); ++tensor) {
-    for (const HeldBox& held : wanted.layout.boxes(tensor, wanted.tensors[tensor])) {
+    for (const HeldBox& held : lying.of(tensor)) {
       pieces += std::min(copies, static_cast<std::int64_t>(held.holders.size()));
     }
   }

@@ -2,11 +2,13 @@
 
 namespace remesh {
 
-Catalog resharded(const Catalog& source, const Mesh& mesh, const ModelMap* map,
+Catalog resharded(const Catalog& source, const Target& target, const ModelMap* map,
                   std::string_view config_json) {
   Catalog wanted = source;
-  wanted.layout =
-      map != nullptr ? map->place(source.tensors, config_json, mesh) : source.layout.on(mesh);
+  wanted.layout = map != nullptr
+                      ? map->place(source.tensors, config_json, target.mesh, target.stages)
+                      : source.layout.on(target.mesh, target.stages);
+  if (target.sharding) wanted.layout = sharded(wanted.layout, source.tensors, *target.sharding);
   wanted.save_id.clear();
   return wanted;
 }

@@ -10,6 +10,8 @@
 #include "remesh/core/error.hpp"
 #include "remesh/plan/plan.hpp"
 #include "remesh/schema/cast.hpp"
+#include "remesh/schema/coverage.hpp"
+#include "remesh/schema/pieces.hpp"
 
 namespace remesh {
 namespace {
@@ -23,12 +25,31 @@ struct Share {
   std::vector<std::pair<Rank, std::int64_t>> ranks;
 };
 
-// Tensors with equal keys have equal shares.
-using Key = std::tuple<std::uint32_t, Index, std::uint32_t, Index, DType, Box>;
+// What of a tensor decides where its elements lie; but for its extent. Tensors on one line lie each
+// at a place of its own.
+using Place = std::tuple<std::uint32_t, Index, Index, std::size_t>;
 
-Index stage_of(const Layout& layout, std::size_t tensor) {
-  const Index layer = layout.placed()[tensor].layer;
-  return layer < 0 || layout.stages().layers.empty() ? -1 : layout.stages().stage_of(layer);
+// Tensors with equal keys have equal shares.
+using Key = std::tuple<Place, Place, DType, Box>;
+
+Place place_of(const Layout& layout, std::size_t tensor) {
+  const Placed& placed = layout.placed()[tensor];
+  const bool no_stage = placed.layer < 0 || layout.stages().layers.empty();
+  const auto& flat = layout.placement(tensor).flat;
+  return {placed.placement, no_stage ? -1 : layout.stages().stage_of(placed.layer), placed.expert,
+          flat && flat->unit != FlatUnit::tensor ? tensor : 0};
+}
+
+// A placement may leave elements to nobody: it was written by hand, or for another mesh.
+void check_covered(const TensorDesc& desc, const std::vector<HeldBox>& wanted, const Mesh& mesh) {
+  std::vector<Box> boxes;
+  boxes.reserve(wanted.size());
+  for (const HeldBox& held : wanted) boxes.push_back(held.box);
+  const Coverage coverage = cover(desc.extent, boxes);
+  if (coverage.missing.empty()) return;
+  throw Error(Errc::invalid_argument,
+              fmt::format("cannot place {} on {}: its placement gives {} to no rank",
+                          to_string(desc), describe(mesh), to_string(coverage.missing.front())));
 }
 
 Share share_of(const TensorDesc& desc, const std::vector<HeldBox>& held,
@@ -79,6 +100,8 @@ PlanSummary summarize(const Catalog& source, const Catalog& target, std::int64_t
   summary.rank_bytes.resize(static_cast<std::size_t>(summary.target.num_ranks()));
 
   const auto numbers = numbered(source.tensors);
+  const Pieces held(source.layout, source.tensors);
+  const Pieces wanted(target.layout, target.tensors);
   std::map<Key, Share> shares;
   for (std::size_t to = 0; to < target.tensors.size(); ++to) {
     const TensorDesc& desc = target.tensors[to];
@@ -88,18 +111,13 @@ PlanSummary summarize(const Catalog& source, const Catalog& target, std::int64_t
                   fmt::format("cannot plan {}: the source has no such tensor", to_string(desc)));
     }
     const std::size_t from = found->second;
-    const Key key{source.layout.placed()[from].placement,
-                  stage_of(source.layout, from),
-                  target.layout.placed()[to].placement,
-                  stage_of(target.layout, to),
-                  desc.dtype,
+    const Key key{place_of(source.layout, from), place_of(target.layout, to), desc.dtype,
                   desc.extent};
     auto share = shares.find(key);
     if (share == shares.end()) {
-      share = shares
-                  .emplace(key, share_of(desc, source.layout.boxes(from, desc),
-                                         target.layout.boxes(to, desc), copies))
-                  .first;
+      const std::vector<HeldBox> after = wanted.of(to);
+      check_covered(desc, after, summary.target);
+      share = shares.emplace(key, share_of(desc, held.of(from), after, copies)).first;
     }
     add(summary, source.tensors[from], desc, share->second);
   }

@@ -42,7 +42,7 @@ TEST(Expression, RefusesOtherTexts) {
       ADD_FAILURE() << text;
     } catch (const Error& error) {
       EXPECT_EQ(error.what(), "'" + std::string(text) +
-                                  "' is no size: it must be numbers and names joined by + - * /");
+                                  "' is no size: it must be numbers and names joined by + - * / //");
     }
   }
 }

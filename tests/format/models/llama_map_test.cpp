@@ -7,6 +7,7 @@
 #include "remesh/models/model_map.hpp"
 #include "remesh/schema/mesh_text.hpp"
 #include "tiny_llama.hpp"
+#include "lying.hpp"
 
 /// @file
 /// The map format/models/llama.toml, against boxes computed by hand.
@@ -103,8 +104,8 @@ TEST(LlamaMap, AcceptsAHeadBesideTiedEmbeddings) {
       with(without(tiny, R"(, "tie_word_embeddings": false)"), R"("tie_word_embeddings": true)");
   const std::vector<TensorDesc> tensors = tensors_of(tiny);
   const Layout layout = map_of(tied).place(tensors, tied, parse_mesh("pp=2"));
-  EXPECT_EQ(layout.box(tensors.size() - 1, tensors.back(), 0), std::nullopt);
-  EXPECT_EQ(layout.box(tensors.size() - 1, tensors.back(), 1), tensors.back().extent);
+  EXPECT_EQ(test::box_on(layout, tensors, tensors.size() - 1, 0), std::nullopt);
+  EXPECT_EQ(test::box_on(layout, tensors, tensors.size() - 1, 1), tensors.back().extent);
 }
 
 TEST(LlamaMap, SplitsTheBiasesOfQwen2AsTheirWeights) {
@@ -149,8 +150,8 @@ TEST(LlamaMap, TakesRotaryConstantsOfOldCheckpoints) {
   std::vector<TensorDesc> tensors = tensors_of(tiny);
   tensors.push_back({"model.layers.6.self_attn.rotary_emb.inv_freq", DType::f32, Box{{0, 4}}});
   const Layout layout = map_of(tiny).place(tensors, tiny, parse_mesh("tp=2,pp=2"));
-  EXPECT_EQ(layout.box(tensors.size() - 1, tensors.back(), 0), std::nullopt);
-  EXPECT_EQ(layout.box(tensors.size() - 1, tensors.back(), 3), tensors.back().extent);
+  EXPECT_EQ(test::box_on(layout, tensors, tensors.size() - 1, 0), std::nullopt);
+  EXPECT_EQ(test::box_on(layout, tensors, tensors.size() - 1, 3), tensors.back().extent);
 }
 
 TEST(LlamaMap, DefaultsAreThoseOfTransformers) {

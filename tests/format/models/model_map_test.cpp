@@ -53,10 +53,11 @@ TEST(Place, LeavesNoElementWithoutAHolder) {
       const std::string mesh = std::string("tp=") + tp + ",pp=" + pp;
       SCOPED_TRACE(mesh);
       const PlacedModel placing(tiny, mesh);
+      const Pieces pieces(placing.layout(), placing.tensors());
       for (std::size_t i = 0; i < placing.tensors().size(); ++i) {
         const TensorDesc& tensor = placing.tensors()[i];
         Index elements = 0;
-        for (const HeldBox& held : placing.layout().boxes(i, tensor)) {
+        for (const HeldBox& held : pieces.of(i)) {
           elements += held.box.num_elements();
         }
         EXPECT_EQ(elements, tensor.extent.num_elements()) << tensor.name;

@@ -11,6 +11,7 @@
 #include "remesh/core/error.hpp"
 #include "remesh/models/model_map.hpp"
 #include "remesh/schema/mesh_text.hpp"
+#include "lying.hpp"
 
 namespace remesh {
 namespace {
@@ -88,7 +89,7 @@ TEST(ParseMap, RefusesSizesAndFlags) {
       {head + "[sizes]\nheads = {default = 'a'}" + tail, "line 4, column 9: the size 'heads' has no 'key'"},
       {head + "[sizes]\nheads = {key = 'a', defualt = 'a'}" + tail, "line 4, column 21: unknown key 'defualt' in the size 'heads'; did you mean 'default'?"},
       {head + "[sizes]\nheads = {key = 'a', default = 'hedas'}" + tail, "line 4, column 31: 'hedas' speaks of 'hedas', which is not among [sizes]; did you mean 'heads'?"},
-      {head + "[sizes]\nheads = {key = 'a', default = '2 +'}" + tail, "line 4, column 31: '2 +' is no size: it must be numbers and names joined by + - * /"},
+      {head + "[sizes]\nheads = {key = 'a', default = '2 +'}" + tail, "line 4, column 31: '2 +' is no size: it must be numbers and names joined by + - * / //"},
       {head + "[sizes]\na = {key = 'a', default = 'b'}\nb = {key = 'b', default = 'c'}\nc = {key = 'c', default = 'b'}" + tail, "line 4, column 5: the default of 'a' comes back to itself"},
       {head + "[sizes]\na = {key = 'a', default = 'a / 2'}" + tail, "line 4, column 5: the default of 'a' comes back to itself"},
       {"sizes = 3\n" + head + tail,           "line 1, column 9: 'sizes' is a whole number, but a table is expected"},
@@ -107,7 +108,7 @@ TEST(ParseMap, RefusesTensors) {
       {"[model]\nname = 'm'\n[[tensor]]\nshape = [2]", "line 3, column 1: [[tensor]] has no 'name'"},
       {tensor("shape = 'hidden'"),             "line 10, column 9: 'shape' is a text, but a list is expected"},
       {tensor("shape = [2, 'hiden']"),         "line 10, column 13: 'hiden' speaks of 'hiden', which is not among [sizes]; did you mean 'hidden'?"},
-      {tensor("shape = ['hidden * (2)']"),     "line 10, column 10: 'hidden * (2)' is no size: it must be numbers and names joined by + - * /"},
+      {tensor("shape = ['hidden * (2)']"),     "line 10, column 10: 'hidden * (2)' is no size: it must be numbers and names joined by + - * / //"},
       {tensor("shape = [1.5]"),                "line 10, column 10: 'shape' is a fraction, but a text is expected"},
       {tensor("shape = [1,1,1,1,1,1,1,1,1]"),  "line 10, column 9: 'shape' has 9 dims, but at most 8 are possible"},
       {tensor("split = 1"),                    "line 10, column 9: 'split' is a whole number, but a list is expected"},
@@ -117,7 +118,7 @@ TEST(ParseMap, RefusesTensors) {
       {tensor("split = {dim = 8}"),            "line 10, column 16: 'dim' is 8, but one from 0 to 7 is expected"},
       {tensor("split = {dim = -1}"),           "line 10, column 16: 'dim' is -1, but one from 0 to 7 is expected"},
       {tensor("shape = [2]\nsplit = {dim = 1}"), "line 11, column 9: 'dim' is 1, but the shape has 1 dims"},
-      {tensor("split = {dim = 0, over = ['pp']}"), "line 10, column 26: 'over' names 'pp', but one of tp, cp, dp is expected"},
+      {tensor("split = {dim = 0, over = ['pp']}"), "line 10, column 26: 'over' names 'pp', but one of tp, cp, dp, etp, ep, edp is expected"},
       {tensor("split = {dim = 0, over = []}"), "line 10, column 26: 'over' names no axis"},
       {tensor("split = {dim = 0, over = 'tp'}"), "line 10, column 26: 'over' is a text, but a list is expected"},
       {tensor("split = {dim = 0, over = ['tp', 'tp']}"), "line 10, column 9: the tensor is split over tp twice"},
@@ -194,20 +195,20 @@ TEST(ParseMap, DescribesAnyModel) {
   EXPECT_THAT(layout.stages().layers, ElementsAre(1, 1)) << "as many layers as the names show";
 
   // Rank 3 * (2 * (dp + 3 * pp) + cp) + tp; 12 rows in chunks of 2 over tp + 3 * dp.
-  EXPECT_EQ(layout.box(2, tensors[2], 0), (Box{{0, 2}, {0, 4}}));
-  EXPECT_EQ(layout.box(2, tensors[2], 4), (Box{{2, 4}, {4, 7}})) << "tp 1, cp 1, dp 0";
-  EXPECT_EQ(layout.box(2, tensors[2], 8), (Box{{10, 12}, {0, 4}})) << "tp 2, cp 0, dp 1";
-  EXPECT_TRUE(layout.box(2, tensors[2], 12)->empty()) << "dp 2: chunks leave it nothing";
-  EXPECT_EQ(layout.box(2, tensors[2], 18), std::nullopt) << "pp 1";
-  EXPECT_EQ(layout.box(3, tensors[3], 18), (Box{{0, 2}, {0, 4}}));
-  EXPECT_EQ(layout.box(0, tensors[0], 1), (Box{{2, 4}}));
-  EXPECT_EQ(layout.box(0, tensors[0], 19), (Box{{2, 4}})) << "on all stages";
-  EXPECT_EQ(layout.box(1, tensors[1], 18), std::nullopt)
+  EXPECT_EQ(test::box_on(layout, tensors, 2, 0), (Box{{0, 2}, {0, 4}}));
+  EXPECT_EQ(test::box_on(layout, tensors, 2, 4), (Box{{2, 4}, {4, 7}})) << "tp 1, cp 1, dp 0";
+  EXPECT_EQ(test::box_on(layout, tensors, 2, 8), (Box{{10, 12}, {0, 4}})) << "tp 2, cp 0, dp 1";
+  EXPECT_EQ(test::box_on(layout, tensors, 2, 12), std::nullopt) << "dp 2: chunks leave it nothing";
+  EXPECT_EQ(test::box_on(layout, tensors, 2, 18), std::nullopt) << "pp 1";
+  EXPECT_EQ(test::box_on(layout, tensors, 3, 18), (Box{{0, 2}, {0, 4}}));
+  EXPECT_EQ(test::box_on(layout, tensors, 0, 1), (Box{{2, 4}}));
+  EXPECT_EQ(test::box_on(layout, tensors, 0, 19), (Box{{2, 4}})) << "on all stages";
+  EXPECT_EQ(test::box_on(layout, tensors, 1, 18), std::nullopt)
       << "on the first stage, whatever its layer";
 
   const Layout narrow = map.place(tensors, R"({"wide": false})", parse_mesh("tp=3,pp=2"));
-  EXPECT_EQ(narrow.box(0, tensors[0], 1), std::nullopt);
-  EXPECT_EQ(narrow.box(0, tensors[0], 4), (Box{{2, 4}}));
+  EXPECT_EQ(test::box_on(narrow, tensors, 0, 1), std::nullopt);
+  EXPECT_EQ(test::box_on(narrow, tensors, 0, 4), (Box{{2, 4}}));
 }
 
 std::string place_message(const ModelMap& map, const std::vector<TensorDesc>& tensors,
@@ -295,11 +296,11 @@ TEST(ReadmeExample, IsAMapAndDoesWhatIsSaid) {
   EXPECT_EQ(tensors[24].extent, (Box{{0, 3072}, {0, 768}}));
 
   const Layout layout = map.place(tensors, config, parse_mesh("tp=4,pp=2"));
-  EXPECT_EQ(layout.box(11, tensors[11], 5), std::nullopt) << tensors[11].name;
-  EXPECT_EQ(layout.box(13, tensors[13], 5), (Box{{192, 384}, {0, 768}})) << "heads 3, 4, 5 of 64";
-  EXPECT_EQ(layout.box(24, tensors[24], 5), (Box{{768, 1536}, {0, 768}}));
-  EXPECT_EQ(layout.box(25, tensors[25], 5), (Box{{0, 768}}));
-  EXPECT_EQ(layout.box(0, tensors[0], 5), (Box{{12565, 25129}, {0, 768}}));
+  EXPECT_EQ(test::box_on(layout, tensors, 11, 5), std::nullopt) << tensors[11].name;
+  EXPECT_EQ(test::box_on(layout, tensors, 13, 5), (Box{{192, 384}, {0, 768}})) << "heads 3, 4, 5 of 64";
+  EXPECT_EQ(test::box_on(layout, tensors, 24, 5), (Box{{768, 1536}, {0, 768}}));
+  EXPECT_EQ(test::box_on(layout, tensors, 25, 5), (Box{{0, 768}}));
+  EXPECT_EQ(test::box_on(layout, tensors, 0, 5), (Box{{12565, 25129}, {0, 768}}));
   EXPECT_EQ(place_message(map, tensors, config, "tp=5"),
             "cannot place the model on tp=5: it has 12 attention heads, which 5 does not divide; "
             "the nearest legal values are tp=4 and tp=6");

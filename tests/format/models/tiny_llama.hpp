@@ -13,6 +13,7 @@
 #include "remesh/core/error.hpp"
 #include "remesh/models/model_map.hpp"
 #include "remesh/schema/mesh_text.hpp"
+#include "lying.hpp"
 
 namespace remesh::test {
 
@@ -73,7 +74,7 @@ class PlacedModel {
     const auto found = std::ranges::find(tensors_, name, &TensorDesc::name);
     if (found == tensors_.end()) return "no such tensor";
     const auto number = static_cast<std::size_t>(found - tensors_.begin());
-    const auto box = layout_.box(number, *found, tp + layout_.mesh().size("tp") * pp);
+    const auto box = box_on(layout_, tensors_, number, tp + layout_.mesh().size("tp") * pp);
     return box ? to_string(*box) : "-";
   }
 

@@ -12,7 +12,7 @@ namespace {
 
 Layout layout_of_heads() {
   const Split heads{.dim = 0, .over = {"tp"}, .groups = 12, .unit = "attention heads"};
-  const Split shared{.dim = 0, .over = {"tp"}, .groups = 4, .share_groups = true};
+  const Split shared{.dim = 0, .over = {"tp"}, .groups = 4, .beyond = Beyond::share};
   return {Mesh(), {{{heads}, {}}, {{shared}, {}}}, {{0, -1}, {1, -1}}, {}};
 }
 

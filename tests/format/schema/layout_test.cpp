@@ -13,6 +13,8 @@
 #include <gtest/gtest.h>
 
 #include "arbitrary.hpp"
+#include "dealt.hpp"
+#include "lying.hpp"
 #include "numbered_tensor.hpp"
 #include "remesh/core/error.hpp"
 
@@ -39,9 +41,9 @@ Split over(int dim, std::vector<std::string> axes, SplitRule rule = SplitRule::b
   return split;
 }
 
-Split grouped(Split split, Index groups, bool share_groups) {
+Split grouped(Split split, Index groups, Beyond beyond) {
   split.groups = groups;
-  split.share_groups = share_groups;
+  split.beyond = beyond;
   return split;
 }
 
@@ -50,8 +52,13 @@ Split named(Split split, const std::string& unit) {
   return split;
 }
 
+std::vector<HeldBox> boxes_of(const Layout& layout, const TensorDesc& desc) {
+  return Pieces(layout, {&desc, 1}).of(0);
+}
+
 std::vector<HeldBox> boxes(const Layout& layout, const Box& extent) {
-  return layout.boxes(0, {"w", DType::bf16, extent});
+  const std::vector<TensorDesc> tensors{{"w", DType::bf16, extent}};
+  return Pieces(layout, tensors).of(0);
 }
 
 template <typename Call>
@@ -118,7 +125,7 @@ TEST(Layout, SplitsTwoDims) {
 
 TEST(Layout, LetsRanksShareKvHeads) {
   const Layout layout =
-      one_tensor(Mesh({{"tp", 4}}), {{grouped(over(0, {"tp"}), 2, /*share_groups=*/true)}, {}});
+      one_tensor(Mesh({{"tp", 4}}), {{grouped(over(0, {"tp"}), 2, Beyond::share)}, {}});
   EXPECT_THAT(boxes(layout, Box{{0, 6}}),
               ElementsAre(HeldBox{Box{{0, 3}}, {0, 1}}, HeldBox{Box{{3, 6}}, {2, 3}}));
 }
@@ -189,36 +196,29 @@ TEST(Layout, LeavesOutEmptyBoxesUnlessThereIsNothingElse) {
               ElementsAre(HeldBox{Box{{0, 0}, {0, 3}}, {0, 1, 2, 3}}));
 }
 
-TEST(Layout, TellsAnEmptyBoxFromNone) {
-  const TensorDesc desc{"w", DType::bf16, Box{{0, 2}}};
-  const Layout split = one_tensor(Mesh({{"tp", 3}}), {{over(0, {"tp"})}, {}});
-  EXPECT_EQ(split.box(0, desc, 2), (Box{{2, 2}}));
-  const Layout pinned = one_tensor(Mesh({{"tp", 3}}), {{}, {{"tp", PinTo::coordinates, {0}}}});
-  EXPECT_EQ(pinned.box(0, desc, 2), std::nullopt);
-  EXPECT_EQ(pinned.box(0, desc, 0), (Box{{0, 2}}));
-}
-
-TEST(Layout, ListsOnePieceForEachRankAndBox) {
-  const Layout layout = one_tensor(Mesh({{"tp", 2}, {"dp", 2}}), {{over(0, {"tp"})}, {}});
-  EXPECT_THAT(layout.pieces(0, {"w", DType::bf16, Box{{0, 4}}}),
-              ElementsAre(Piece{0, Box{{0, 2}}}, Piece{2, Box{{0, 2}}}, Piece{1, Box{{2, 4}}},
-                          Piece{3, Box{{2, 4}}}));
+TEST(Layout, GivesNothingToWhoIsLeftOut) {
+  const std::vector<TensorDesc> tensors{{"w", DType::bf16, Box{{0, 2}}}};
+  const Layout split = one_tensor(Mesh({{"tp", 3}}), {{over(0, {"tp"})}, {}, {}});
+  EXPECT_EQ(test::box_on(split, tensors, 0, 2), std::nullopt);
+  const Layout pinned = one_tensor(Mesh({{"tp", 3}}), {{}, {{"tp", PinTo::coordinates, {0}}}, {}});
+  EXPECT_EQ(test::box_on(pinned, tensors, 0, 2), std::nullopt);
+  EXPECT_EQ(test::box_on(pinned, tensors, 0, 0), (Box{{0, 2}}));
 }
 
 TEST(Layout, NamesTheTensorThatCannotBePlaced) {
   const TensorDesc desc{"q.weight", DType::bf16, Box{{0, 12}, {0, 4}}};
-  const Split heads = named(grouped(over(0, {"tp"}), 4, /*share_groups=*/false), "attention heads");
+  const Split heads = named(grouped(over(0, {"tp"}), 4, Beyond::refuse), "attention heads");
   expect_refused(Errc::invalid_argument,
                  "cannot place 'q.weight' (bf16, [0, 12) x [0, 4)): 4 attention heads cannot be "
                  "divided over tp 3",
                  [&] {
-                   one_tensor(Mesh({{"tp", 3}}), {{heads}, {}}).boxes(0, desc);
+                   boxes_of(one_tensor(Mesh({{"tp", 3}}), {{heads}, {}, {}}), desc);
                  });
   expect_refused(Errc::invalid_argument,
                  "cannot place 'q.weight' (bf16, [0, 12) x [0, 4)): its placement splits dim 2, "
                  "but it has 2 dims",
                  [&] {
-                   one_tensor(Mesh(), {{over(2, {"tp"})}, {}}).boxes(0, desc);
+                   boxes_of(one_tensor(Mesh(), {{over(2, {"tp"})}, {}, {}}), desc);
                  });
 }
 
@@ -262,7 +262,7 @@ TEST(LayoutOn, KeepsThePlacementsAndDealsTheLayersAnew) {
 }
 
 TEST(Layout, RefusesASplitOverOneAxisTwice) {
-  expect_refused(Errc::invalid_argument, "a split is over 'tp' twice", [] {
+  expect_refused(Errc::invalid_argument, "a placement is divided over 'tp' twice", [] {
     one_tensor(Mesh({{"tp", 2}}), {{over(0, std::vector<std::string>(64, "tp"))}, {}});
   });
 }
@@ -321,104 +321,6 @@ TEST(UnevenSplits, LookAtWhatAnOuterSplitLeaves) {
 // What follows says once more, element by element, what a placement means. It shares no code with
 // Layout: coordinates come from counting, and a split deals a list of indices like cards.
 
-std::map<std::string, Index> coordinates_of(const Mesh& mesh, Rank wanted) {
-  std::map<std::string, Index> at;
-  for (const Axis& axis : mesh.axes()) at[axis.name] = 0;
-  for (Rank rank = 0; rank < wanted; ++rank) {  // an odometer, the first axis fastest
-    for (const Axis& axis : mesh.axes()) {
-      if (++at[axis.name] < axis.size) break;
-      at[axis.name] = 0;
-    }
-  }
-  return at;
-}
-
-// To which of `count` the item at `place` of `total` goes: one, or several that share it.
-std::set<Index> dealt_to(const Split& split, Index total, Index count, Index place) {
-  if (split.groups > 0) {
-    const Index group = place * split.groups / total;
-    std::set<Index> all;
-    for (Index at = 0; at < count; ++at) {
-      const bool mine = count <= split.groups ? group * count / split.groups == at
-                                              : at * split.groups / count == group;
-      if (mine) all.insert(at);
-    }
-    return all;
-  }
-  std::vector<Index> sizes = split.sizes;
-  if (split.rule == SplitRule::balanced) {
-    sizes.assign(static_cast<std::size_t>(count), 0);
-    for (Index k = 0; k < total; ++k) ++sizes[static_cast<std::size_t>(k % count)];
-  } else if (split.rule == SplitRule::chunk) {
-    Index chunk = total / count;
-    while (chunk * count < total) ++chunk;
-    sizes.assign(static_cast<std::size_t>(count), chunk);
-  }
-  Index at = 0;
-  while (place >= sizes[static_cast<std::size_t>(at)])
-    place -= sizes[static_cast<std::size_t>(at++)];
-  return {at};
-}
-
-bool pin_allows(const Pin& pin, const Layout& layout, Index at, std::int32_t layer) {
-  const auto& layers = layout.stages().layers;
-  std::set<Index> allowed(pin.coordinates.begin(), pin.coordinates.end());
-  const Index last = layout.mesh().size(pin.axis) - 1;
-  if (pin.to == PinTo::first || pin.to == PinTo::ends) allowed.insert(0);
-  if (pin.to == PinTo::last || pin.to == PinTo::ends) allowed.insert(last);
-  if (pin.to == PinTo::layer) {
-    std::vector<Index> stage_of_layer;
-    for (std::size_t stage = 0; stage < layers.size(); ++stage) {
-      stage_of_layer.insert(stage_of_layer.end(), static_cast<std::size_t>(layers[stage]),
-                            static_cast<Index>(stage));
-    }
-    allowed.insert(stage_of_layer[static_cast<std::size_t>(layer)]);
-  }
-  return allowed.contains(at);
-}
-
-// The places of the elements that a rank holds.
-std::set<Index> held_by(const Layout& layout, std::size_t tensor, const Box& extent, Rank rank) {
-  const Placement& placement = layout.placement(tensor);
-  auto at = coordinates_of(layout.mesh(), rank);
-  for (const Pin& pin : placement.pins) {
-    if (!pin_allows(pin, layout, at[pin.axis], layout.placed()[tensor].layer)) return {};
-  }
-  std::vector<std::vector<Index>> kept(static_cast<std::size_t>(extent.ndim()));
-  for (int dim = 0; dim < extent.ndim(); ++dim) {
-    kept[static_cast<std::size_t>(dim)].resize(static_cast<std::size_t>(extent[dim].size()));
-    std::iota(kept[static_cast<std::size_t>(dim)].begin(),
-              kept[static_cast<std::size_t>(dim)].end(), 0);
-  }
-  for (const Split& split : placement.splits) {
-    Index index = 0;
-    Index count = 1;
-    for (auto axis = split.over.rbegin(); axis != split.over.rend(); ++axis) {
-      index = index * layout.mesh().size(*axis) + at[*axis];
-      count *= layout.mesh().size(*axis);
-    }
-    std::vector<Index>& hand = kept[static_cast<std::size_t>(split.dim)];
-    std::vector<Index> mine;
-    for (Index place = 0; place < std::ssize(hand); ++place) {
-      if (dealt_to(split, std::ssize(hand), count, place).contains(index)) {
-        mine.push_back(hand[static_cast<std::size_t>(place)]);
-      }
-    }
-    hand = mine;
-  }
-  std::vector<Index> elements{0};
-  for (int dim = 0; dim < extent.ndim(); ++dim) {
-    std::vector<Index> next;
-    for (const Index element : elements) {
-      for (const Index index : kept[static_cast<std::size_t>(dim)]) {
-        next.push_back(element * extent[dim].size() + index);
-      }
-    }
-    elements = next;
-  }
-  return {elements.begin(), elements.end()};
-}
-
 std::set<Index> elements_of(const Box& extent, const Box& box) {
   std::set<Index> elements;
   test::for_each_element(extent, box, [&](Index place) { elements.insert(place); });
@@ -430,16 +332,24 @@ TEST(LayoutBoxes, HoldWhatEachRankIsDealtElementByElement) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const Catalog catalog = test::Arbitrary(seed).catalog();
     const Layout& layout = catalog.layout;
+    const Pieces pieces(layout, catalog.tensors);
+    const test::Dealer dealer(layout, catalog.tensors);
     for (std::size_t tensor = 0; tensor < catalog.tensors.size(); ++tensor) {
       const TensorDesc& desc = catalog.tensors[tensor];
       SCOPED_TRACE(to_string(desc) + ": " + to_string(layout.placement(tensor)) + " on " +
                    describe(layout.mesh()));
-      const std::vector<HeldBox> all = layout.boxes(tensor, desc);
+      const std::vector<HeldBox> all = pieces.of(tensor);
       for (Rank rank = 0; rank < layout.mesh().num_ranks(); ++rank) {
-        const std::set<Index> expected = held_by(layout, tensor, desc.extent, rank);
-        const std::optional<Box> box = layout.box(tensor, desc, rank);
-        ASSERT_EQ(box ? elements_of(desc.extent, *box) : std::set<Index>{}, expected)
-            << "rank " << rank;
+        const std::vector<Index> dealt = dealer.elements(tensor, rank);
+        const std::set<Index> expected(dealt.begin(), dealt.end());
+        std::set<Index> found;
+        Index count = 0;
+        for (const Box& box : pieces.on(tensor, rank)) {
+          found.merge(elements_of(desc.extent, box));
+          count += box.num_elements();
+        }
+        ASSERT_EQ(found, expected) << "rank " << rank;
+        ASSERT_EQ(count, std::ssize(expected)) << "an element stands in two boxes of a rank";
 
         std::set<Index> by_boxes;
         for (const HeldBox& held : all) {
@@ -462,7 +372,7 @@ TEST(LayoutBoxes, AreDisjointAndCoverTheTensor) {
       const TensorDesc& desc = catalog.tensors[tensor];
       std::set<Index> covered;
       Index count = 0;
-      const std::vector<HeldBox> all = catalog.layout.boxes(tensor, desc);
+      const std::vector<HeldBox> all = Pieces(catalog.layout, catalog.tensors).of(tensor);
       for (const HeldBox& held : all) {
         covered.merge(elements_of(desc.extent, held.box));
         count += held.box.num_elements();

@@ -53,6 +53,50 @@ TEST(Mesh, PutsTheRankOfItsCommentWhereItSays) {
   EXPECT_EQ(mesh.coordinate(9, "pp"), 0);
 }
 
+// On paper: 12 ranks, tp 2, dp 3, pp 2; for the experts etp 1, ep 2, edp 3, pp 2.
+TEST(Mesh, CountsBothGridsOverTheSameRanks) {
+  const Mesh mesh({{"tp", 2}, {"dp", 3}, {"pp", 2}}, {{"etp", 1}, {"ep", 2}, {"edp", 3}, {"pp", 2}});
+  EXPECT_EQ(mesh.num_ranks(), 12);
+  for (Rank rank = 0; rank < 12; ++rank) {
+    EXPECT_EQ(mesh.coordinate(rank, "tp"), rank % 2);
+    EXPECT_EQ(mesh.coordinate(rank, "ep"), rank % 2);
+    EXPECT_EQ(mesh.coordinate(rank, "dp"), rank / 2 % 3);
+    EXPECT_EQ(mesh.coordinate(rank, "edp"), rank / 2 % 3);
+    EXPECT_EQ(mesh.coordinate(rank, "pp"), rank / 6);
+    EXPECT_EQ(mesh.first_along("edp", rank), rank - rank / 2 % 3 * 2);
+    EXPECT_EQ(mesh.first_along("pp", rank), rank % 6);
+  }
+}
+
+TEST(Mesh, WithoutAGridForThemExpertsLieAsAllElse) {
+  const Mesh mesh({{"tp", 2}, {"cp", 2}, {"dp", 3}});
+  EXPECT_EQ(mesh.size("etp"), 2);
+  EXPECT_EQ(mesh.size("ep"), 1);
+  EXPECT_EQ(mesh.size("edp"), 6);
+  EXPECT_EQ(mesh.coordinate(7, "etp"), 1);
+  EXPECT_EQ(mesh.coordinate(7, "edp"), 3) << "cp 1, dp 1: cp counts faster";
+  EXPECT_EQ(mesh.first_along("edp", 7), 1);
+}
+
+TEST(Mesh, RefusesGridsThatDoNotFitEachOther) {
+  const auto refused = [](const std::vector<Axis>& dense, const std::vector<Axis>& experts,
+                          Index vpp, const char* message) {
+    try {
+      const Mesh mesh(dense, experts, vpp);
+      ADD_FAILURE() << "accepted " << describe(mesh);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), std::string("cannot build a mesh: ") + message);
+    }
+  };
+  refused({{"tp", 4}}, {{"ep", 3}}, 1, "tp=4 is 4 ranks, but the experts' grid ep=3 is 3");
+  refused({{"tp", 2}, {"pp", 2}}, {{"ep", 4}}, 1, "pp is 2, but in the experts' grid it is 1");
+  refused({{"tp", 2}, {"pp", 2}}, {{"pp", 2}, {"ep", 2}}, 1,
+          "the next stage is 2 ranks on in order tp-pp, but 1 in the experts' order pp-ep; both "
+          "grids must have the same pipelines");
+  refused({{"tp", 2}}, {{"tp", 2}}, 1, "axis 'tp' stands in both grids");
+  refused({{"pp", 2}}, {}, 0, "vpp is 0, but a whole number from 1 to 2147483648 is expected");
+}
+
 TEST(Mesh, HasADifferentPlaceForEachRank) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -102,6 +146,9 @@ TEST(Mesh, IsDescribedWithItsRanksAndTheirOrder) {
   EXPECT_EQ(describe(Mesh({{"tp", 2}, {"cp", 1}, {"dp", 1}, {"pp", 2}})),
             "tp=2,cp=1,dp=1,pp=2 (4 ranks, order tp-cp-dp-pp)");
   EXPECT_EQ(describe(Mesh({{"tp", 1}})), "tp=1 (1 rank, order tp)");
+  EXPECT_EQ(describe(Mesh({{"tp", 2}, {"dp", 2}, {"pp", 2}},
+                          {{"etp", 1}, {"ep", 2}, {"edp", 2}, {"pp", 2}}, 2)),
+            "tp=2,dp=2,pp=2,vpp=2; etp=1,ep=2,edp=2 (8 ranks, order tp-dp-pp; etp-ep-edp-pp)");
 }
 
 }  // namespace

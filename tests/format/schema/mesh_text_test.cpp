@@ -33,7 +33,7 @@ TEST(ParseMesh, ReadsTheAxesInRankOrder) {
       {"dp=16,pp=4,tp=8,cp=2",             {{"tp", 8}, {"cp", 2}, {"dp", 16}, {"pp", 4}}, "tp=8,cp=2,dp=16,pp=4"},
       {"tp=1",                             {{"tp", 1}, {"cp", 1}, {"dp", 1}, {"pp", 1}},  "tp=1"},
       {"dp=1,cp=1",                        {{"tp", 1}, {"cp", 1}, {"dp", 1}, {"pp", 1}},  "tp=1"},
-      {"tp=2,ep=1,etp=1,vpp=1",            {{"tp", 2}, {"cp", 1}, {"dp", 1}, {"pp", 1}},  "tp=2"},
+      {"tp=2,vpp=1",                       {{"tp", 2}, {"cp", 1}, {"dp", 1}, {"pp", 1}},  "tp=2"},
       {"tp=2,pp=2,order=pp-tp-cp-dp",      {{"pp", 2}, {"tp", 2}, {"cp", 1}, {"dp", 1}},  "tp=2,pp=2,order=pp-tp-cp-dp"},
       {"order=tp-cp-ep-dp-pp,tp=2",        {{"tp", 2}, {"cp", 1}, {"dp", 1}, {"pp", 1}},  "tp=2"},
       {"tp=2,dp=2,order=ep-dp-pp-tp-cp",   {{"dp", 2}, {"pp", 1}, {"tp", 2}, {"cp", 1}},  "tp=2,dp=2,order=dp-pp-tp-cp"},
@@ -46,6 +46,37 @@ TEST(ParseMesh, ReadsTheAxesInRankOrder) {
     EXPECT_EQ(parse_mesh(good.text), mesh_of(good.axes));
     EXPECT_EQ(to_text(mesh_of(good.axes)), good.shortest);
   }
+}
+
+TEST(ParseMesh, GivesExpertsAGridWhereEpOrEtpIsSaid) {
+  struct Row {
+    const char* text;
+    std::vector<Axis> experts;
+    const char* shortest;
+  };
+  // clang-format off
+  const Row rows[] = {
+      {"tp=2,dp=4,ep=4", {{"etp", 1}, {"ep", 4}, {"edp", 2}, {"pp", 1}}, "tp=2,dp=4,ep=4"},
+      {"tp=2,dp=4,ep=2,etp=2,pp=3", {{"etp", 2}, {"ep", 2}, {"edp", 2}, {"pp", 3}}, "tp=2,dp=4,pp=3,ep=2,etp=2"},
+      {"tp=2,ep=1", {{"etp", 1}, {"ep", 1}, {"edp", 2}, {"pp", 1}}, "tp=2,ep=1"},
+      {"tp=2,etp=2", {{"etp", 2}, {"ep", 1}, {"edp", 1}, {"pp", 1}}, "tp=2,ep=1,etp=2"},
+      {"tp=2,cp=3,dp=4,ep=6", {{"etp", 1}, {"ep", 6}, {"edp", 4}, {"pp", 1}}, "tp=2,cp=3,dp=4,ep=6"},
+      {"dp=4,ep=2,order=tp-cp-dp-ep-pp", {{"etp", 1}, {"edp", 2}, {"ep", 2}, {"pp", 1}}, "dp=4,ep=2,order=tp-cp-dp-ep-pp"},
+      {"dp=4,ep=2,pp=2,order=dp-ep-tp-cp-pp", {{"edp", 2}, {"ep", 2}, {"etp", 1}, {"pp", 2}}, "dp=4,pp=2,ep=2,order=dp-ep-tp-cp-pp"},
+      {"pp=2,dp=4,ep=2,order=pp-tp-cp-dp", {{"pp", 2}, {"etp", 1}, {"ep", 2}, {"edp", 2}}, "dp=4,pp=2,ep=2,order=pp-tp-cp-ep-dp"},
+  };
+  // clang-format on
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.text);
+    const Mesh mesh = parse_mesh(row.text);
+    EXPECT_THAT(mesh.expert_axes(), ::testing::ElementsAreArray(row.experts));
+    EXPECT_EQ(to_text(mesh), row.shortest);
+    EXPECT_EQ(parse_mesh(row.shortest), mesh);
+  }
+  EXPECT_EQ(parse_mesh("same,tp=4", parse_mesh("tp=2,dp=4,ep=4")), parse_mesh("tp=4,dp=4,ep=4"));
+  EXPECT_EQ(parse_mesh("same,pp=1", parse_mesh("pp=2,vpp=3")), parse_mesh("pp=1"));
+  EXPECT_EQ(parse_mesh("same,pp=4", parse_mesh("pp=2,vpp=3")), parse_mesh("pp=4,vpp=3"));
+  EXPECT_EQ(to_text(parse_mesh("pp=4,vpp=3")), "pp=4,vpp=3");
 }
 
 TEST(ParseMesh, SameKeepsWhatIsNotSaid) {
@@ -79,10 +110,10 @@ TEST(ParseMesh, SaysWhatIsWrong) {
       {"megatron-dist",     "`--mesh` takes a mesh; for a format say `--to megatron-dist`"},
       {"tpp=2",             "cannot read mesh 'tpp=2': unknown axis 'tpp'; did you mean 'tp'?"},
       {"pt=2",              "cannot read mesh 'pt=2': unknown axis 'pt'; did you mean 'tp'?"},
-      {"TP=2",              "cannot read mesh 'TP=2': unknown axis 'TP'; the axes are tp, cp, dp and pp"},
+      {"TP=2",              "cannot read mesh 'TP=2': unknown axis 'TP'; the axes are tp, cp, dp, pp, ep and etp"},
       {"ordre=tp-cp-dp-pp", "cannot read mesh 'ordre=tp-cp-dp-pp': unknown axis 'ordre'; did you mean 'order'?"},
-      {"tensor=2",          "cannot read mesh 'tensor=2': unknown axis 'tensor'; the axes are tp, cp, dp and pp"},
-      {"8",                 "cannot read mesh '8': unknown axis '8'; the axes are tp, cp, dp and pp"},
+      {"tensor=2",          "cannot read mesh 'tensor=2': unknown axis 'tensor'; the axes are tp, cp, dp, pp, ep and etp"},
+      {"8",                 "cannot read mesh '8': unknown axis '8'; the axes are tp, cp, dp, pp, ep and etp"},
       {"tp",                "cannot read mesh 'tp': tp has no value, but tp=SIZE is expected"},
       {"order",             "cannot read mesh 'order': order has no value, but order=tp-cp-dp-pp is expected"},
       {"tp=2,tp=4",         "cannot read mesh 'tp=2,tp=4': tp is given twice"},
@@ -103,10 +134,13 @@ TEST(ParseMesh, SaysWhatIsWrong) {
       {"order=tp-cp-dp-pp-tp", "cannot read mesh 'order=tp-cp-dp-pp-tp': order 'tp-cp-dp-pp-tp' names tp twice"},
       {"order=tp-cp-ddp-pp", "cannot read mesh 'order=tp-cp-ddp-pp': order 'tp-cp-ddp-pp' names the unknown axis 'ddp'; did you mean 'dp'?"},
       {"order=tp-cp-dp-pp,order=tp-cp-dp-pp", "cannot read mesh 'order=tp-cp-dp-pp,order=tp-cp-dp-pp': order is given twice"},
-      {"tp=2,ep=8",         "cannot use mesh 'tp=2,ep=8': ep is 8, but this build has no expert grid yet", Errc::unsupported},
-      {"etp=2",             "cannot use mesh 'etp=2': etp is 2, but this build has no expert grid yet", Errc::unsupported},
-      {"vpp=2",             "cannot use mesh 'vpp=2': vpp is 2, but this build has no virtual pipeline stages yet", Errc::unsupported},
-      {std::string(81, 'x'), "cannot read mesh 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...': unknown axis 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'; the axes are tp, cp, dp and pp"},
+      {"tp=2,ep=8",         "cannot read mesh 'tp=2,ep=8': the experts share the 2 ranks of tp*cp*dp, which etp 1 * ep 8 does not divide; the nearest legal value is ep=2"},
+      {"dp=6,ep=4",         "cannot read mesh 'dp=6,ep=4': the experts share the 6 ranks of tp*cp*dp, which etp 1 * ep 4 does not divide; the nearest legal values are ep=3 and ep=6"},
+      {"dp=6,ep=2,etp=2",   "cannot read mesh 'dp=6,ep=2,etp=2': the experts share the 6 ranks of tp*cp*dp, which etp 2 * ep 2 does not divide; the nearest legal values are ep=1 and ep=3"},
+      {"etp=2",             "cannot read mesh 'etp=2': the experts share the 1 ranks of tp*cp*dp, which etp 2 * ep 1 does not divide"},
+      {"vpp=2",             "cannot build a mesh: vpp is 2, but pp is 1; virtual stages are for pipelines of 2 and more"},
+      {"tp=2,dp=2,pp=2,ep=4,order=tp-pp-dp-cp-ep", "cannot build a mesh: the next stage is 2 ranks on in order tp-pp-dp-cp, but 1 in the experts' order etp-pp-edp-ep; both grids must have the same pipelines"},
+      {std::string(81, 'x'), "cannot read mesh 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...': unknown axis 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'; the axes are tp, cp, dp, pp, ep and etp"},
   };
   // clang-format on
   for (const Bad& bad : table) {
@@ -127,6 +161,8 @@ TEST(ParseMesh, RefusesMoreRanksThanAMeshHas) {
 
 TEST(ToText, RefusesAxesThatHaveNoNameThere) {
   EXPECT_THROW(to_text(mesh_of({{"tp", 2}, {"row", 2}})), Error);
+  // Neither place of ep among tp, cp, dp, pp makes dp come before tp for the experts alone.
+  EXPECT_THROW(to_text(Mesh({{"tp", 2}, {"dp", 2}}, {{"edp", 2}, {"etp", 2}, {"ep", 1}})), Error);
   EXPECT_EQ(to_text(mesh_of({{"tp", 2}, {"row", 1}})), "tp=2");
 }
 

@@ -21,9 +21,9 @@ Split over(int dim, std::vector<std::string> axes) {
   return split;
 }
 
-Split grouped(Split split, Index groups, const std::string& unit, bool share_groups = false) {
+Split grouped(Split split, Index groups, const std::string& unit, Beyond beyond = Beyond::refuse) {
   split.groups = groups;
-  split.share_groups = share_groups;
+  split.beyond = beyond;
   split.unit = unit;
   return split;
 }
@@ -92,7 +92,7 @@ TEST(SplitRange, KeepsGroupsWhole) {
 }
 
 TEST(SplitRange, LetsNeighboursShareAGroupWhereThereAreTooFew) {
-  const Split kv = grouped(over(0, {"tp"}), 2, "KV heads", /*share_groups=*/true);
+  const Split kv = grouped(over(0, {"tp"}), 2, "KV heads", Beyond::share);
   const std::vector<Range> expected{{0, 6}, {0, 6}, {0, 6}, {6, 12}, {6, 12}, {6, 12}};
   for (Index at = 0; at < 6; ++at) {
     EXPECT_EQ(split_range(kv, {0, 12}, 6, at), expected[static_cast<std::size_t>(at)]);
@@ -116,7 +116,7 @@ TEST(SplitRange, RefusesGroupsThatCannotBeDivided) {
   const Split heads = grouped(over(1, {"tp"}), 4, "attention heads");
   expect_refused(heads, 12, 8, "4 attention heads cannot be divided over tp 8");
   expect_refused(heads, 10, 2, "dim 1 has 10 elements, which 4 attention heads do not divide");
-  const Split shared = grouped(over(0, {"tp", "cp"}), 4, "", /*share_groups=*/true);
+  const Split shared = grouped(over(0, {"tp", "cp"}), 4, "", Beyond::share);
   expect_refused(shared, 12, 6, "4 groups cannot be divided over tp*cp 6");
   expect_refused(shared, 12, 3, "4 groups cannot be divided over tp*cp 3");
 }

@@ -84,9 +84,9 @@ TEST(Manifest, LooksLikeThis) {
       to_json(small),
       StrEq(
           R"({"files":[{"header_crc":"crc64xz:00000000000000aa","name":"shard-00000-of-00002.h5","size":5000}],)"
-          R"("format":"remesh","format_version":0,"layout":{"placements":[{"pins":[{"axis":"pp","coordinates":[],"to":"layer"}],)"
-          R"("splits":[{"dim":0,"groups":2,"over":["tp"],"rule":"balanced","share_groups":false,"sizes":[],"unit":"heads"}]}],"stages":[2]},)"
-          R"("mesh":{"axes":{"pp":1,"tp":2},"order":["tp","pp"]},"packaging":null,"run_id":"","save_id":")" +
+          R"("format":"remesh","format_version":0,"layout":{"placements":[{"flat":null,"pins":[{"axis":"pp","coordinates":[],"experts":0,"to":"layer"}],)"
+          R"("splits":[{"beyond":"refuse","block":1,"dim":0,"groups":2,"over":["tp"],"parts":[],"per":1,"rule":"balanced","sizes":[],"unit":"heads","whole":0}]}],"stages":[2]},)"
+          R"("mesh":{"axes":{"pp":1,"tp":2},"experts":{"axes":{},"order":[]},"order":["tp","pp"],"virtual_stages":1},"packaging":null,"run_id":"","save_id":")" +
           small.catalog.save_id +
           R"(","side":[{"digest":"crc64xz:00000000000000ff","name":"config.json","size":3}],)"
           R"("tensors":[{"digest":"crc64xz:0123456789abcdef","dtype":"bf16","layer":1,"name":"w","placement":0,"shape":[4,2]}]})"));
@@ -132,9 +132,9 @@ TEST(SaveId, ChangesWithWhatIsSavedAndWithNothingElse) {
 TEST(SaveId, IsBlake2bOfTheIdentity) {
   std::string identity;
   write_identity({}, [&](std::string_view part) { identity += part; });
-  EXPECT_EQ(identity, R"({"layout":{"placements":[],"stages":[]},"mesh":{"axes":{},"order":[]},)"
+  EXPECT_EQ(identity, R"({"layout":{"placements":[],"stages":[]},"mesh":{"axes":{},"experts":{"axes":{},"order":[]},"order":[],"virtual_stages":1},)"
                       R"("run_id":"","side":[],"tensors":[]})");
-  EXPECT_EQ(save_id_of({}), "dc1d5ef2b136f6a89c9cc35172bfb522");
+  EXPECT_EQ(save_id_of({}), "8973e43caf15f90b5a3cd4d9e283ab8d");
   EXPECT_EQ(parse_save_id("000102030405060708090a0b0c0d0eff")[15], std::byte{0xff});
   EXPECT_EQ(parse_save_id("000102030405060708090a0b0c0d0eff")[10], std::byte{0x0a});
 }
@@ -181,10 +181,11 @@ TEST(Manifest, EveryDefectIsRefusedByName) {
       {"ranks without end", [](json& m) { m["mesh"]["axes"]["tp"] = 1073741823; }, "RM605: its mesh has"},
       {"a split over an axis twice",
        [](json& m) {
-         m["layout"]["placements"][0]["splits"] = {{{"dim", 0}, {"groups", 0}, {"over", {"tp", "tp"}},
-             {"rule", "balanced"}, {"share_groups", false}, {"sizes", json::array()}, {"unit", ""}}};
+         m["layout"]["placements"][0]["splits"] = {{{"beyond", "refuse"}, {"block", 1}, {"dim", 0}, {"groups", 0},
+             {"over", {"tp", "tp"}}, {"parts", json::array()}, {"per", 1}, {"rule", "balanced"}, {"sizes", json::array()},
+             {"unit", ""}, {"whole", 0}}};
        },
-       "RM103: a split is over 'tp' twice"},
+       "RM103: a placement is divided over 'tp' twice"},
       {"other format", [](json& m) { m["format"] = "hf"; },
        "RM103: it does not say that its format"},
       {"newer version", [](json& m) { m["format_version"] = 1; },
@@ -276,8 +277,8 @@ TEST(Manifest, EveryDefectIsRefusedByName) {
       {"ninth dim", [](json& m) { m["layout"]["placements"][1]["splits"][0]["dim"] = 8; },
        "RM103: 'dim' of a split is 8"},
       {"share no boolean",
-       [](json& m) { m["layout"]["placements"][1]["splits"][0]["share_groups"] = 1; },
-       "RM103: 'share_groups'"},
+       [](json& m) { m["layout"]["placements"][1]["splits"][0]["beyond"] = "no"; },
+       "RM103: 'beyond'"},
       {"stages do not fit",
        [](json& m) {
          m["layout"]["stages"] = {1, 1, 1};

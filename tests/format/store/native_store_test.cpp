@@ -12,6 +12,7 @@
 #include "remesh/core/error.hpp"
 #include "remesh/store/tally.hpp"
 #include "temporary_directory.hpp"
+#include "remesh/schema/pieces.hpp"
 
 namespace remesh {
 namespace {
@@ -98,13 +99,14 @@ TEST(NativeStore, CopiesAreStoredByDifferentHolders) {
   EXPECT_EQ(reader->extents().copies(), 2U);
   EXPECT_EQ(test::what_differs(*reader), "");
   EXPECT_THAT(test::damage_of(*reader), IsEmpty());
+  const Pieces pieces(wanted.layout, wanted.tensors);
   for (std::size_t tensor = 0; tensor < wanted.tensors.size(); ++tensor) {
     std::map<Box, std::vector<Rank>> stored;
     for (const std::uint32_t number : reader->extents().of(tensor)) {
       const Extent& extent = reader->extents().extents()[number];
       stored[extent.box].push_back(extent.rank);
     }
-    for (const HeldBox& held : wanted.layout.boxes(tensor, wanted.tensors[tensor])) {
+    for (const HeldBox& held : pieces.of(tensor)) {
       std::vector<Rank>& ranks = stored[held.box];
       std::ranges::sort(ranks);
       EXPECT_EQ(ranks.size(), std::min<std::size_t>(2, held.holders.size()));

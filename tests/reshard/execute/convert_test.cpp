@@ -13,6 +13,7 @@
 #include "job.hpp"
 #include "remesh/core/error.hpp"
 #include "temporary_directory.hpp"
+#include "remesh/schema/pieces.hpp"
 
 namespace remesh {
 namespace {
@@ -33,7 +34,7 @@ Catalog two_tensors() {
 TEST(Converted, WithoutRulesEverythingIsReplicated) {
   const Catalog wanted = converted(two_tensors(), "remesh", parse_mesh("dp=2"), nullptr, {});
   EXPECT_EQ(wanted.format, "remesh");
-  EXPECT_EQ(wanted.layout.boxes(0, wanted.tensors[0])[0].holders, (std::vector<Rank>{0, 1}));
+  EXPECT_EQ(Pieces(wanted.layout, wanted.tensors).of(0)[0].holders, (std::vector<Rank>{0, 1}));
 }
 
 TEST(Converted, WithoutRulesNothingCanBeSplit) {

@@ -9,6 +9,7 @@
 #include "job.hpp"
 #include "remesh/core/error.hpp"
 #include "temporary_directory.hpp"
+#include "remesh/schema/pieces.hpp"
 
 namespace remesh {
 namespace {
@@ -27,7 +28,7 @@ class Resharded : public ::testing::Test {
 
   std::vector<Rank> holders(const Catalog& catalog, const std::string& name) {
     const auto tensor = catalog.find(name);
-    return catalog.layout.boxes(*tensor, catalog.tensors[*tensor])[0].holders;
+    return Pieces(catalog.layout, catalog.tensors).of(*tensor)[0].holders;
   }
 
   test::TemporaryDirectory directory_;
@@ -55,7 +56,7 @@ TEST_F(Resharded, RefusesAMeshThatCutsAHeadOrEmptiesAStage) {
   const auto boxes_on = [&source](const char* mesh) {
     const Catalog wanted = resharded(source, parse_mesh(mesh), nullptr, {});
     for (std::size_t i = 0; i < wanted.tensors.size(); ++i) {
-      wanted.layout.boxes(i, wanted.tensors[i]);
+      Pieces(wanted.layout, wanted.tensors).of(i);
     }
   };
   try {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "arbitrary.hpp"
+#include "dealt.hpp"
 #include "numbered_tensor.hpp"
 #include "remesh/core/error.hpp"
 
@@ -74,6 +75,8 @@ class Counts {
         counts_(static_cast<std::size_t>(num_ranks),
                 std::vector<int>(static_cast<std::size_t>(extent.num_elements()))) {}
 
+  void add(Rank rank, Index place) { ++at(rank, place); }
+
   void add(Rank rank, const Box& box) {
     test::for_each_element(extent_, box, [&](Index place) { ++at(rank, place); });
   }
@@ -103,28 +106,36 @@ class Counts {
   std::vector<std::vector<int>> counts_;
 };
 
+// What each rank has of the first tensor.
+void deal(const Layout& layout, const std::vector<TensorDesc>& tensors, Counts& counts) {
+  const test::Dealer dealer(layout, tensors);
+  for (Rank rank = 0; rank < layout.mesh().num_ranks(); ++rank) {
+    for (const Index place : dealer.elements(0, rank)) counts.add(rank, place);
+  }
+}
+
 // The property that matters: whatever the two layouts, each wanted element arrives exactly once,
 // from a rank that has it, and from the target itself if it has it. Counted element by element over
-// ranks, from Layout::box() of each single rank, so it shares no code with the planner.
+// ranks; what each of them has and wants is dealt like cards, with no code of the schema's or the
+// planner's.
 TEST(PlanTensor, EveryWantedElementArrivesExactlyOnce) {
-  for (unsigned seed = 0; seed < 10000; ++seed) {
+  for (unsigned seed = 0; seed < 20000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     test::Arbitrary arbitrary(seed);
-    const TensorDesc desc = arbitrary.tensor("t");
-    const std::vector<TensorDesc> tensors{desc};
+    // The others may be on a line with the first.
+    const std::vector<TensorDesc> tensors = arbitrary.tensors(3);
+    const TensorDesc& desc = tensors.front();
     const Layout from = arbitrary.layout(tensors);
     const Layout to = arbitrary.layout(tensors);
+    const Pieces held(from, tensors);
+    const Pieces wanted(to, tensors);
 
     Counts available(desc.extent, from.mesh().num_ranks());
     Counts asked(desc.extent, to.mesh().num_ranks());
     Counts arrived(desc.extent, to.mesh().num_ranks());
-    for (Rank rank = 0; rank < from.mesh().num_ranks(); ++rank) {
-      if (const auto box = from.box(0, desc, rank)) available.add(rank, *box);
-    }
-    for (Rank rank = 0; rank < to.mesh().num_ranks(); ++rank) {
-      if (const auto box = to.box(0, desc, rank)) asked.add(rank, *box);
-    }
-    for (const Move& move : plan_tensor(desc, from.boxes(0, desc), to.boxes(0, desc))) {
+    deal(from, tensors, available);
+    deal(to, tensors, asked);
+    for (const Move& move : plan_tensor(desc, held.of(0), wanted.of(0))) {
       arrived.add(move.target, move.box);
       ASSERT_TRUE(available.has_all(move.source, move.box))
           << "rank " << move.source << " sent what it lacks";

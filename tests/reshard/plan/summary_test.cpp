@@ -10,6 +10,7 @@
 
 #include "arbitrary.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/schema/pieces.hpp"
 
 namespace remesh {
 namespace {
@@ -58,13 +59,14 @@ struct Counted {
   std::int64_t kept = 0;
 };
 
-bool has(const std::optional<Box>& box, const std::vector<Index>& element) {
-  if (!box) return false;
-  for (int dim = 0; dim < box->ndim(); ++dim) {
-    const Index at = element[static_cast<std::size_t>(dim)];
-    if (at < (*box)[dim].begin || at >= (*box)[dim].end) return false;
-  }
-  return true;
+bool has(const std::vector<Box>& boxes, const std::vector<Index>& element) {
+  return std::ranges::any_of(boxes, [&](const Box& box) {
+    for (int dim = 0; dim < box.ndim(); ++dim) {
+      const Index at = element[static_cast<std::size_t>(dim)];
+      if (at < box[dim].begin || at >= box[dim].end) return false;
+    }
+    return true;
+  });
 }
 
 std::vector<std::vector<Index>> elements_of(const Box& extent) {
@@ -84,11 +86,13 @@ std::vector<std::vector<Index>> elements_of(const Box& extent) {
 
 Counted count(const Catalog& source, const Catalog& target, std::size_t tensor) {
   const TensorDesc& desc = target.tensors[tensor];
+  const Pieces held(source.layout, source.tensors);
+  const Pieces wanted(target.layout, target.tensors);
   Counted counted;
   for (Rank rank = 0; rank < target.layout.mesh().num_ranks(); ++rank) {
     const bool old_rank = rank < source.layout.mesh().num_ranks();
-    const auto had = old_rank ? source.layout.box(tensor, desc, rank) : std::nullopt;
-    const auto wants = target.layout.box(tensor, desc, rank);
+    const auto had = old_rank ? held.on(tensor, rank) : std::vector<Box>{};
+    const auto wants = wanted.on(tensor, rank);
     for (const auto& element : elements_of(desc.extent)) {
       if (!has(wants, element)) continue;
       ++counted.wanted;
@@ -116,6 +120,26 @@ TEST(Summary, AgreesWithCountingElements) {
     ASSERT_EQ(summary.wanted_bytes * 8, wanted_bits);
     ASSERT_EQ(summary.kept_bytes * 8, kept_bits);
     ASSERT_EQ(summary.moved_bytes * 8, wanted_bits - kept_bits);
+  }
+}
+
+TEST(Summarize, RefusesATargetThatLeavesElementsToNobody) {
+  Catalog source;
+  source.tensors = {{"w", DType::bf16, Box{{0, 4}}}};
+  source.layout = Layout(Mesh({{"tp", 2}}), {{}}, {{0}}, {});
+  Catalog target = source;
+  Placement half;
+  half.splits = {{.dim = 0, .over = {"tp"}}};
+  half.pins = {{.axis = "tp", .to = PinTo::coordinates, .coordinates = {1}}};
+  target.layout = Layout(Mesh({{"tp", 2}}), {half}, {{0}}, {});
+  try {
+    summarize(source, target, 1);
+    FAIL() << "was planned";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Errc::invalid_argument);
+    EXPECT_STREQ(error.what(),
+                 "cannot place 'w' (bf16, [0, 4)) on tp=2 (2 ranks, order tp): its placement gives "
+                 "[0, 2) to no rank");
   }
 }
 

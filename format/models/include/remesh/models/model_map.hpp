@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,7 +32,7 @@ class ModelMap {
   /// no map. Throws Error(corrupt) if the text is no JSON object.
   bool fits(std::string_view config_json) const;
 
-  /// Places every tensor on `mesh`. Sizes come from config.json; `config_json` may be empty where
+  /// Places every tensor on `mesh`, layers as `stages` says, evenly without it. Sizes come from config.json; `config_json` may be empty where
   /// the map needs no sizes.
   ///
   /// Throws Error(invalid_argument) if the mesh is illegal for the model: attention heads that tp
@@ -43,8 +44,14 @@ class ModelMap {
   /// Throws Error(incomplete) if config.json does not say a size that the map needs, and
   /// Error(corrupt) if it is no JSON object or says something that is no size; each names the key.
   /// Costs O(tensors), a hash of each name.
-  Layout place(std::span<const TensorDesc> tensors, std::string_view config_json,
-               const Mesh& mesh) const;
+  Layout place(std::span<const TensorDesc> tensors, std::string_view config_json, const Mesh& mesh,
+               const std::optional<StageRule>& stages = {}) const;
+
+  /// What the layers of a model with this config.json cost, in multiplications for each token: the
+  /// elements of its tensors of two dims and more, of experts those that a token sees; an embedding
+  /// (of the first stage alone) costs nothing, an output (of the last) does. What grows with the
+  /// length of the sequence is left out. Throws as needed_tensors does.
+  StageCosts stage_costs(std::string_view config_json) const;
 
   /// The tensors in the order of the model's state dict (their numbers); those that the map does
   /// not order come last, in their own order.

@@ -4,13 +4,14 @@
 
 #include "remesh/execute/transfer.hpp"
 #include "remesh/models/model_map.hpp"
+#include "remesh/schema/target.hpp"
 
 namespace remesh {
 
-/// The catalog of `source` on another mesh. With `map`, every tensor is placed anew by it;
+/// The catalog of `source` as `target` says. With `map`, every tensor is placed anew by it;
 /// otherwise the source's own placements are kept.
-/// Throws as Layout::on and ModelMap::place do.
-Catalog resharded(const Catalog& source, const Mesh& mesh, const ModelMap* map,
+/// Throws as Layout::on, ModelMap::place and sharded do.
+Catalog resharded(const Catalog& source, const Target& target, const ModelMap* map,
                   std::string_view config_json);
 
 /// Changes the mesh of a checkpoint: transfer() into a writer that was created for `resharded`.

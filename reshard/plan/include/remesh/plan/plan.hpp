@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "remesh/schema/layout.hpp"
+#include "remesh/schema/pieces.hpp"
 #include "remesh/schema/tensor.hpp"
 
 /// @file

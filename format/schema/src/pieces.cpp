@@ -1,0 +1,103 @@
+#include "remesh/schema/pieces.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "lines.hpp"
+#include "local.hpp"
+#include "remesh/schema/coverage.hpp"
+
+namespace remesh {
+namespace {
+
+using Holders = std::map<Box, std::vector<Rank>>;
+
+bool are_disjoint(const Box& extent, const Holders& holders) {
+  std::vector<Box> boxes;
+  boxes.reserve(holders.size());
+  for (const auto& [box, ranks] : holders) boxes.push_back(box);
+  return cover(extent, boxes).doubled.empty();
+}
+
+
+// Cuts boxes that share elements into those that do and those that do not.
+Holders apart(const Holders& overlapping) {
+  Holders cells;
+  for (const auto& [box, ranks] : overlapping) {
+    std::vector<Box> left{box};
+    Holders next;
+    for (const auto& [cell, holders] : cells) {
+      const auto shared = intersect(cell, box);
+      if (!shared) {
+        next.emplace(cell, holders);
+        continue;
+      }
+      for (const Box& rest : subtract(cell, *shared)) next.emplace(rest, holders);
+      std::vector<Rank>& both = next[*shared];
+      both = holders;
+      both.insert(both.end(), ranks.begin(), ranks.end());
+      std::vector<Box> still;
+      for (const Box& one : left) {
+        const auto taken = intersect(one, *shared);
+        const std::vector<Box> rest = taken ? subtract(one, *taken) : std::vector<Box>{one};
+        still.insert(still.end(), rest.begin(), rest.end());
+      }
+      left = std::move(still);
+    }
+    for (const Box& one : left) next.emplace(one, ranks);
+    cells = std::move(next);
+  }
+  for (auto& [box, ranks] : cells) std::ranges::sort(ranks);
+  return cells;
+}
+
+}  // namespace
+
+struct Pieces::Lines : detail::Lines {
+  using detail::Lines::Lines;
+};
+
+Pieces::Pieces(const Layout& layout, std::span<const TensorDesc> tensors)
+    : layout_(&layout), tensors_(tensors) {
+  if (detail::has_lines(layout)) lines_ = std::make_unique<Lines>(layout, tensors);
+}
+
+Pieces::Pieces(Pieces&&) noexcept = default;
+Pieces& Pieces::operator=(Pieces&&) noexcept = default;
+Pieces::~Pieces() = default;
+
+std::vector<Box> Pieces::on(std::size_t tensor, Rank rank) const {
+  const TensorDesc& desc = tensors_[tensor];
+  const auto local = detail::local_of(*layout_, tensor, desc, rank);
+  if (!local) return {};
+  if (desc.extent.empty()) return {desc.extent};
+  Range run{0, local->num_elements()};
+  if (layout_->placement(tensor).flat) run = lines_->range_of(tensor, rank, run.end);
+  return detail::boxes_of(*local, run.begin, run.end);
+}
+
+// Replicas are cut at the same places, but for lines of different lengths, and for shared groups
+// that lie beside others which are not.
+bool Pieces::may_be_cut(std::size_t tensor) const {
+  const Placement& how = layout_->placement(tensor);
+  return how.flat || std::ranges::any_of(how.splits,
+                                         [](const Split& split) { return !split.parts.empty(); });
+}
+
+std::vector<HeldBox> Pieces::of(std::size_t tensor) const {
+  const Box& extent = tensors_[tensor].extent;
+  Holders holders;
+  for (Rank rank = 0; rank < layout_->mesh().num_ranks(); ++rank) {
+    for (const Box& box : on(tensor, rank)) holders[box].push_back(rank);
+  }
+  if (may_be_cut(tensor) && !are_disjoint(extent, holders)) {
+    holders = apart(holders);
+  }
+  std::vector<HeldBox> boxes;
+  boxes.reserve(holders.size());
+  for (auto& [box, ranks] : holders) boxes.push_back({box, std::move(ranks)});
+  return boxes;
+}
+
+}  // namespace remesh
