@@ -3,8 +3,8 @@
 //
 //   one_rank CONFIG.json MESH RANK [ZERO]
 //
-// Prints the median milliseconds of 7 evaluations (the layout is there; lines are worked out anew in
-// each), and on standard error what the rank holds.
+// Prints the median milliseconds of 7 evaluations (the layout is there; lines are worked out anew
+// in each), and on standard error what the rank holds.
 
 #include <algorithm>
 #include <array>
@@ -61,7 +61,8 @@ int run(const std::string& config_path, const std::string& mesh_text, Rank rank,
         ++boxes;
       }
     }
-    const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double, std::milli> taken =
+        std::chrono::steady_clock::now() - begin;
     one = taken.count();
   }
   std::ranges::sort(milliseconds);

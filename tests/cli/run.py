@@ -20,6 +20,7 @@ them and in the expected lines stand
     $HF       the Hugging Face fixture (read only by custom)
     $SHARDED  the same in several files
     $STATE    a training state: weights, optimizer and trainer_state.json; $TIED another one
+    $MOE      a mixture of experts, likewise
     $CKPT     a native checkpoint of it with tp=2,pp=2, made once for each file
     $COPY     a private copy of $CKPT, to be damaged by `setup`
     $REAL     a Hugging Face directory with another origin, which not every checkout has
@@ -123,7 +124,8 @@ class Runner:
         tmp.chmod(0o777)
         places = {"TMP": tmp, "REAL": self.real, "HF": self.fixtures / "llama-gqa",
                   "SHARDED": self.fixtures / "llama-gqa-sharded",
-                  "STATE": self.fixtures / "llama-state", "TIED": self.fixtures / "llama-tied-state"}
+                  "STATE": self.fixtures / "llama-state", "TIED": self.fixtures / "llama-tied-state",
+                  "MOE": self.fixtures / "moe-state"}
         if "$CKPT" in text or "$COPY" in text:
             places["CKPT"] = self.checkpoint()
         if "$COPY" in text:

@@ -117,7 +117,8 @@ TEST_P(WriterContract, TellsTheTapTheTruePlaceOfEveryByteOfEveryCopy) {
     for (std::size_t tensor = 0; tensor < tensors.size(); ++tensor) {
       for (std::uint32_t copy = 0; copy < medium.copies(); ++copy) {
         const Tally::Sum sum = tally.sum(tensor, copy);
-        if (copy > 0 && sum.bytes < num_bytes(tensors[tensor])) continue;  // not every box has as many
+        if (copy > 0 && sum.bytes < num_bytes(tensors[tensor]))
+          continue;  // not every box has as many
         ASSERT_TRUE(sum.complete) << to_string(tensors[tensor]) << ", copy " << copy;
         ASSERT_EQ(sum.digest, digest_of(numbered(tensors[tensor])));
       }

@@ -109,8 +109,8 @@ class Arbitrary {
   static constexpr Index experts = 6;  ///< of each layer
 
   /// Any placement that is legal for this tensor on this mesh: replicated, split by each rule, in
-  /// parts, in blocks or as the scale of blocks, with groups shared, cut or neither, over one axis or
-  /// two, nested, pinned in each way, on lines.
+  /// parts, in blocks or as the scale of blocks, with groups shared, cut or neither, over one axis
+  /// or two, nested, pinned in each way, on lines.
   Placement placement(const TensorDesc& desc, const Mesh& mesh) {
     std::vector<std::string> free_axes{"tp", "cp", "dp", "pp"};
     if (chance(35)) free_axes = {"etp", "ep", "edp", "pp"};
@@ -146,7 +146,9 @@ class Arbitrary {
       placed.push_back({static_cast<std::uint32_t>(placements.size()), layer, expert});
       Placement next = placement(desc, mesh);
       // Several tensors on one line, where that is possible.
-      const auto free = [&](const Placement& other) { return other.flat && fits(*other.flat, next); };
+      const auto free = [&](const Placement& other) {
+        return other.flat && fits(*other.flat, next);
+      };
       const auto earlier = std::ranges::find_if(placements, free);
       if (earlier != placements.end() && chance(70) && bits(desc.dtype) % 8 == 0) {
         next.flat = earlier->flat;
@@ -249,7 +251,9 @@ class Arbitrary {
   // Whether a placement leaves the axes of a line to it, and is of the same grid.
   static bool fits(const Flat& flat, const Placement& placement) {
     if (placement.flat) return false;
-    const auto grid_of = [](const std::string& axis) { return axis == "pp" ? 0 : axis[0] == 'e' ? 2 : 1; };
+    const auto grid_of = [](const std::string& axis) {
+      return axis == "pp" ? 0 : axis[0] == 'e' ? 2 : 1;
+    };
     std::vector<std::string> used;
     for (const Split& split : placement.splits) {
       used.insert(used.end(), split.over.begin(), split.over.end());

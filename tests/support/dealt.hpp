@@ -205,8 +205,7 @@ class Dealer {
     }
     if (pin.to == PinTo::expert) {
       const Split even;
-      allowed.insert(
-          plain(even, pin.experts, size, 1)[static_cast<std::size_t>(placed.expert)]);
+      allowed.insert(plain(even, pin.experts, size, 1)[static_cast<std::size_t>(placed.expert)]);
     }
     return allowed.contains(at);
   }

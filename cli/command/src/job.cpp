@@ -188,12 +188,12 @@ void check_outside(const FileSystem::Path& destination, const JobOptions& option
 
 // The same job gets the same id, so that it finds what an earlier run left behind.
 std::string job_id(const Job& job, const JobOptions& options) {
-  const std::string text =
-      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", whole_path(options.source).string(),
-                  job.source->catalog().save_id, job.to, describe(job.target.mesh), options.copies,
-                  options.shard_size, options.rules, fmt::join(options.include, "\n"),
-                  fmt::join(options.exclude, "\n"), options.weights_only, options.dtype, options.mesh,
-                  options.stages, options.zero.value_or(-1), options.shard_rule);
+  const std::string text = fmt::format(
+      "{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}",
+      whole_path(options.source).string(), job.source->catalog().save_id, job.to,
+      describe(job.target.mesh), options.copies, options.shard_size, options.rules,
+      fmt::join(options.include, "\n"), fmt::join(options.exclude, "\n"), options.weights_only,
+      options.dtype, options.mesh, options.stages, options.zero.value_or(-1), options.shard_rule);
   const Digest digest = digest_of(std::as_bytes(std::span(text)));
   return fmt::format("{:016x}", digest.value);
 }
@@ -300,8 +300,9 @@ Job open_job(JobKind kind, const JobOptions& options, FileSystem& files) {
 
 Catalog placed_catalog(const Job& job) {
   const Catalog& source = job.source->catalog();
-  return job.kind == JobKind::reshard ? resharded(source, job.target, job.map(), job.config)
-                                      : converted(source, job.to, job.target, job.map(), job.config);
+  return job.kind == JobKind::reshard
+             ? resharded(source, job.target, job.map(), job.config)
+             : converted(source, job.to, job.target, job.map(), job.config);
 }
 
 Wanted wanted_of(const Job& job) {

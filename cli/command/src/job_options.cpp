@@ -50,18 +50,21 @@ void add_destination_options(CLI::App& verb, JobOptions& options) {
 }
 
 CLI::Option* add_mesh_option(CLI::App& verb, JobOptions& options, const std::string& purpose) {
-  verb.add_option("--stages", options.stages,
-                  "layers of each pipeline stage: even, balanced, cost, 7,8,8,7 or Et*7|(t*8|)*2t*7L "
-                  "[as they are, or even]")
+  verb.add_option(
+          "--stages", options.stages,
+          "layers of each pipeline stage: even, balanced, cost, 7,8,8,7 or Et*7|(t*8|)*2t*7L "
+          "[as they are, or even]")
       ->type_name("STAGES");
-  verb.add_option("--zero", options.zero,
-                  "what data-parallel ranks divide: 0 nothing, 1 and 2 optimizer states, 3 parameters "
-                  "too [as it is]")
+  verb.add_option(
+          "--zero", options.zero,
+          "what data-parallel ranks divide: 0 nothing, 1 and 2 optimizer states, 3 parameters "
+          "too [as it is]")
       ->check(CLI::Range(0, 3))
       ->type_name("0-3");
-  verb.add_option("--shard-rule", options.shard_rule,
-                  "how: chunk (each tensor's dim 0) or flat (ranges of all elements) [3: chunk, else "
-                  "flat]")
+  verb.add_option(
+          "--shard-rule", options.shard_rule,
+          "how: chunk (each tensor's dim 0) or flat (ranges of all elements) [3: chunk, else "
+          "flat]")
       ->check(CLI::IsMember({"chunk", "flat"}))
       ->type_name("RULE");
   return verb

@@ -48,7 +48,8 @@ void add_source_options(CLI::App& verb, JobOptions& options);
 /// DST, --read-back, --discard, --dry-run.
 void add_destination_options(CLI::App& verb, JobOptions& options);
 
-/// --mesh M, --stages, --zero and --shard-rule. `purpose` says what is assumed without it, where it is not required.
+/// --mesh M, --stages, --zero and --shard-rule. `purpose` says what is assumed without it, where it
+/// is not required.
 CLI::Option* add_mesh_option(CLI::App& verb, JobOptions& options, const std::string& purpose);
 
 /// --to F and --shard-size.

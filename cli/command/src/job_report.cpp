@@ -42,8 +42,9 @@ Json result_json(const JobResult& result) {
   Json document = new_document(verb_of(result.job.kind));
   document["source"] = {
       {"path", result.source}, {"format", source.format}, {"mesh", json_of(source.layout.mesh())}};
-  document["target"] = {
-      {"path", result.destination}, {"format", result.job.to}, {"mesh", json_of(result.job.target.mesh)}};
+  document["target"] = {{"path", result.destination},
+                        {"format", result.job.to},
+                        {"mesh", json_of(result.job.target.mesh)}};
   document["tensors"] = outcome.tensors;
   document["read_bytes"] = outcome.read_bytes;
   document["written_bytes"] = outcome.written_bytes;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -10,6 +11,8 @@
 #include "job_cost.hpp"
 #include "json_parts.hpp"
 #include "remesh/core/budget.hpp"
+#include "remesh/core/error.hpp"
+#include "remesh/models/legality.hpp"
 #include "remesh/plan/summary.hpp"
 #include "selection_report.hpp"
 #include "text.hpp"
@@ -24,12 +27,28 @@ struct Answer {
   std::string reason;
   Memory memory;
   std::optional<Prediction> prediction;
+  std::vector<BrokenRule> rules;  ///< of the model and the usual frameworks, that the mesh breaks
 };
+
+// By config.json alone; where it cannot be read, or the target has no mesh, nothing is judged.
+std::vector<BrokenRule> rules_of(const Job& job, const Layout& layout) {
+  if (job.config.empty() || job.to == "hf") return {};
+  const bool said = job.target.stages && !layout.stages().layers.empty();
+  try {
+    return broken_rules(model_sizes(job.config), job.target.mesh, {},
+                        said ? &layout.stages() : nullptr);
+  } catch (const Error& error) {
+    if (error.code() != Errc::corrupt) throw;
+    return {};
+  }
+}
 
 Answer answer_of(const Job& job, const JobOptions& options, const FileSystem& files) {
   Answer answer;
+  answer.rules = rules_of(job, {});
   try {
     answer.wanted.catalog = placed_catalog(job);
+    answer.rules = rules_of(job, answer.wanted.catalog.layout);
     // Nothing is left out of this one: what is wrong with the splits is wrong with the mesh.
     answer.summary = summarize(job.source->catalog(), answer.wanted.catalog, options.copies);
   } catch (const Error& error) {
@@ -83,6 +102,18 @@ void print_plan(const Answer& answer, Output& out) {
   for (const std::string& split : answer.summary->uneven) out.line("uneven: " + escaped(split));
 }
 
+void print_rules(const Answer& answer, Output& out) {
+  for (const BrokenRule& broken : answer.rules) {
+    const std::string nearest =
+        broken.nearest.empty() ? "" : fmt::format("; nearest: {}", broken.nearest);
+    const std::string who = broken.impossible ? "; nobody can have that"
+                            : broken.refused_by.empty()
+                                ? ""
+                                : fmt::format("; refused by {}", joined(broken.refused_by));
+    out.line(escaped(fmt::format("rule {}: {}{}{}", broken.rule, broken.message, nearest, who)));
+  }
+}
+
 // Only stored copies can differ; ranks that share a file cannot.
 void print_replicas(const Job& job, const PlanSummary& plan, Output& out) {
   if (job.source->extents().copies() < 2 || plan.replicated_tensors == 0) return;
@@ -107,6 +138,18 @@ Json costs_json(const Answer& answer) {
           {"rank_bytes", plan.rank_bytes}};
 }
 
+Json rules_json(const Answer& answer) {
+  Json rules = Json::array();
+  for (const BrokenRule& broken : answer.rules) {
+    rules.push_back({{"rule", broken.rule},
+                     {"message", broken.message},
+                     {"nearest", text_or_null(broken.nearest)},
+                     {"impossible", broken.impossible},
+                     {"refused_by", broken.refused_by}});
+  }
+  return rules;
+}
+
 Json plan_json(const Job& job, const JobOptions& options, const Answer& answer) {
   const Catalog& source = job.source->catalog();
   Json document = new_document("plan");
@@ -115,6 +158,7 @@ Json plan_json(const Job& job, const JobOptions& options, const Answer& answer) 
   document["target"] = {{"format", job.to}, {"mesh", json_of(job.target.mesh)}};
   document["possible"] = answer.summary.has_value();
   document["reason"] = text_or_null(answer.reason);
+  document["rules"] = rules_json(answer);
   document["costs"] = answer.summary ? costs_json(answer) : Json(nullptr);
   add_selection(job, answer.wanted.left, document);
   document["findings"] = json_of(job.findings);
@@ -145,6 +189,7 @@ int plan_job(const Job& job, const JobOptions& options, Session& session) {
   } else {
     out.line(fmt::format("{}: {}", out.bad("impossible"), escaped(answer.reason)));
   }
+  print_rules(answer, out);
   out.line("nothing was written");
   out.document(plan_json(job, options, answer));
   return answer.summary ? exit_code::done : exit_code::no;

@@ -55,11 +55,12 @@ void set_rule(const std::string& rule, std::optional<Sharding>& sharding) {
 void check_has_mesh(std::string_view to, const MeshFile& said) {
   const bool divided = said.sharding && said.sharding->zero > 0;
   if (to != "hf" || (!said.stages && !divided)) return;
-  throw Error(Errc::invalid_argument,
-              fmt::format("cannot write hf with `{}`: a Hugging Face directory has no mesh, who loads "
-                          "it splits it anew; leave the option out",
-                          said.stages ? "--stages " + said.stages->text()
-                                      : fmt::format("--zero {}", said.sharding->zero)));
+  throw Error(
+      Errc::invalid_argument,
+      fmt::format("cannot write hf with `{}`: a Hugging Face directory has no mesh, who loads "
+                  "it splits it anew; leave the option out",
+                  said.stages ? "--stages " + said.stages->text()
+                              : fmt::format("--zero {}", said.sharding->zero)));
 }
 
 }  // namespace

@@ -119,12 +119,12 @@ void check_layers(const MapRules& rules, const Values& values, std::span<const T
     std::optional<Range>& range = ranges[claims[i].rule];
     if (!range) range = values.layers(rule, counts.layers);
     if (claims[i].layer >= range->begin && claims[i].layer < range->end) continue;
-    throw Error(Errc::unsupported,
-                fmt::format("cannot place '{}': by the map of model '{}' layers {} to {} have such a "
-                            "tensor, and {} has not; give rules that do with `--rules FILE`",
-                            tensors[i].name, rules.name, range->begin, range->end - 1,
-                            claims[i].layer),
-                "RM310");
+    throw Error(
+        Errc::unsupported,
+        fmt::format("cannot place '{}': by the map of model '{}' layers {} to {} have such a "
+                    "tensor, and {} has not; give rules that do with `--rules FILE`",
+                    tensors[i].name, rules.name, range->begin, range->end - 1, claims[i].layer),
+        "RM310");
   }
 }
 

@@ -11,8 +11,8 @@
 namespace remesh::detail {
 
 /// A size, as a map writes it: whole numbers and names of sizes, joined by + - * / and //, which
-/// rounds up, with the usual precedence and without parentheses: "heads * head_dim", "head_dim / 2",
-/// "width // 128".
+/// rounds up, with the usual precedence and without parentheses: "heads * head_dim", "head_dim /
+/// 2", "width // 128".
 class Expression {
  public:
   /// Throws Error(invalid_argument), which quotes the text, if it is none.

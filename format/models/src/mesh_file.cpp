@@ -24,7 +24,8 @@ class MeshFileReader {
     if (const auto* zero = root.find("zero")) read.sharding = read_sharding(*zero, root);
     for (const char* key : {"shard_rule", "line"}) {
       if (const auto* node = root.find(key); node != nullptr && !read.sharding) {
-        file_.fail(node->source(), fmt::format("there is '{}', but no 'zero' that it is about", key));
+        file_.fail(node->source(),
+                   fmt::format("there is '{}', but no 'zero' that it is about", key));
       }
     }
     return read;
@@ -38,9 +39,9 @@ class MeshFileReader {
       const TomlTable table(file_, *node.as_table(), "[mesh]",
                             {"tp", "cp", "dp", "pp", "ep", "etp", "vpp", "order"});
       for (const auto& [key, value] : *node.as_table()) {
-        const std::string said =
-            key == "order" ? detail::text_of(file_, value, "order")
-                           : std::to_string(detail::number_of(file_, value, key.str()));
+        const std::string said = key == "order"
+                                     ? detail::text_of(file_, value, "order")
+                                     : std::to_string(detail::number_of(file_, value, key.str()));
         text += fmt::format("{}{}={}", text.empty() ? "" : ",", key.str(), said);
       }
       if (text.empty()) file_.fail(node.source(), "[mesh] has no axis");
@@ -57,8 +58,9 @@ class MeshFileReader {
     if (node.is_array()) {
       for (const toml::node& item : *node.as_array()) {
         const bool is_star = item.value<std::string_view>() == "*";
-        text += fmt::format("{}{}", text.empty() ? "" : ",",
-                            is_star ? "*" : std::to_string(detail::number_of(file_, item, "stages")));
+        text +=
+            fmt::format("{}{}", text.empty() ? "" : ",",
+                        is_star ? "*" : std::to_string(detail::number_of(file_, item, "stages")));
       }
     } else {
       text = detail::text_of(file_, node, "stages");

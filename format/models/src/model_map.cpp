@@ -73,7 +73,8 @@ std::vector<Claim> needed_claims(const MapRules& rules, const detail::Values& va
                       "than {}",
                       rules.name, counts.layers, most_tensors));
     }
-    add_claims(rule, name, values.layers(rules.tensors[rule], counts.layers), counts.experts, claims);
+    add_claims(rule, name, values.layers(rules.tensors[rule], counts.layers), counts.experts,
+               claims);
   }
   return claims;
 }

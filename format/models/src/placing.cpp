@@ -72,6 +72,7 @@ Split Placing::split_of(const SplitEntry& entry) const {
   if (entry.block) split.block = values_.count(*entry.block);
   if (entry.per) split.per = values_.count(*entry.per);
   if (entry.whole) split.whole = values_.count(*entry.whole);
+  for (const Expression& size : entry.sizes) split.sizes.push_back(values_.evaluate(size));
   for (const PartEntry& part : entry.parts) {
     split.parts.push_back({values_.count(part.size),
                            part.groups ? values_.count(*part.groups) : Index{0}, part.beyond});

@@ -61,6 +61,7 @@ struct SplitEntry {
   std::optional<Expression> per;
   std::optional<Expression> whole;
   std::vector<PartEntry> parts;
+  std::vector<Expression> sizes;
 };
 
 /// On which pipeline stages a tensor lies: all of them where there is no pin.
@@ -85,7 +86,7 @@ struct MapRules {
   std::string name;
   std::vector<std::string> model_types;
   std::optional<Expression> layers;
-  std::optional<Expression> experts;  ///< there if some name has {expert}
+  std::optional<Expression> experts;         ///< there if some name has {expert}
   std::optional<Expression> active_experts;  ///< how many of them a token sees; left out: all
   std::vector<SizeRule> sizes;
   std::vector<FlagRule> flags;

@@ -31,6 +31,7 @@ class RulesReader {
   std::vector<Expression> read_shape(const toml::node& node) const;
   std::vector<SplitEntry> read_splits(const toml::node& node) const;
   SplitEntry read_split(const toml::table& table) const;
+  void check_split(const SplitEntry& read, const TomlTable& entry) const;
   Beyond read_beyond(const TomlTable& entry, bool has_groups) const;
   std::vector<PartEntry> read_parts(const toml::node& node) const;
   StageRule read_stage(const toml::node& node) const;

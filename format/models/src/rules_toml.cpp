@@ -139,7 +139,8 @@ FlagRule RulesReader::read_flag(std::string_view name, const toml::node& node) c
   const TomlTable flag(file_, table_of(file_, node, name), fmt::format("the flag '{}'", name),
                        {"key", "default", "always", "never", "present"});
   if (flag.find("present") != nullptr && (flag.find("key") || flag.find("default"))) {
-    file_.fail(node.source(), fmt::format("the flag '{}' has 'present' and a key or default", name));
+    file_.fail(node.source(),
+               fmt::format("the flag '{}' has 'present' and a key or default", name));
   }
   return {std::string(name),    flag.text("key", ""), flag.flag("default", false),
           flag.texts("always"), flag.texts("never"),  flag.text("present", "")};

@@ -167,7 +167,7 @@ std::vector<SplitEntry> RulesReader::read_splits(const toml::node& node) const {
 SplitEntry RulesReader::read_split(const toml::table& table) const {
   const TomlTable entry(file_, table, "'split'",
                         {"dim", "over", "groups", "share", "divide", "unit", "rule", "block", "per",
-                         "whole", "parts"});
+                         "whole", "parts", "sizes"});
   SplitEntry read{};
   read.split.dim = dim_of(entry);
   read.split.over = axes_of(entry);
@@ -176,25 +176,41 @@ SplitEntry RulesReader::read_split(const toml::table& table) const {
   }
   if (const auto* groups = entry.find("groups")) read.groups = expression(*groups, "groups");
   read.split.beyond = read_beyond(entry, read.groups.has_value());
+  read.split.unit = entry.text("unit", read.groups ? "groups" : "");
   if (const auto* block = entry.find("block")) read.block = expression(*block, "block");
   if (const auto* per = entry.find("per")) read.per = expression(*per, "per");
   if (const auto* whole = entry.find("whole")) read.whole = expression(*whole, "whole");
   if (const auto* parts = entry.find("parts")) read.parts = read_parts(*parts);
+  if (const auto* sizes = entry.find("sizes")) {
+    for (const toml::node& size : list_of(file_, *sizes, "sizes")) {
+      read.sizes.push_back(expression(size, "sizes"));
+    }
+    read.split.rule = SplitRule::sizes;
+  }
+  check_split(read, entry);
+  return read;
+}
+
+// What excludes each other, and what goes together.
+void RulesReader::check_split(const SplitEntry& read, const TomlTable& entry) const {
+  const auto fail = [&](std::string_view why) { file_.fail(entry.table().source(), why); };
+  const bool has_sizes = !read.sizes.empty();
+  if (has_sizes && (read.groups || read.block || read.per || entry.find("rule") != nullptr)) {
+    fail("'sizes' leave nothing to 'groups', 'block', 'per' and 'rule'");
+  }
   if (read.per.has_value() != read.whole.has_value()) {
-    file_.fail(table.source(), "'per' and 'whole' go together: a scale for each 'per' of 'whole'");
+    fail("'per' and 'whole' go together: a scale for each 'per' of 'whole'");
   }
   if (read.per && read.block) {
-    file_.fail(table.source(), "'per' and 'block' exclude each other: scales are not in blocks");
+    fail("'per' and 'block' exclude each other: scales are not in blocks");
   }
   if (read.groups && !read.parts.empty()) {
-    file_.fail(table.source(), "'groups' and 'parts' exclude each other: parts have their own");
+    fail("'groups' and 'parts' exclude each other: parts have their own");
   }
-  read.split.unit = entry.text("unit", read.groups ? "groups" : "");
-  if (read.groups && read.split.rule != SplitRule::balanced) {
-    file_.fail(table.source(),
-               "'groups' are always dealt evenly, but 'rule' asks for something else");
+  const bool dealt_evenly = read.groups && read.split.beyond != Beyond::divide;
+  if (dealt_evenly && read.split.rule != SplitRule::balanced) {
+    fail("'groups' are always dealt evenly, but 'rule' asks for something else");
   }
-  return read;
 }
 
 Beyond RulesReader::read_beyond(const TomlTable& entry, bool has_groups) const {

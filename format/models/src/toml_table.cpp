@@ -43,8 +43,8 @@ TomlFile::TomlFile(std::string_view text, std::string_view where, std::string_vi
     : where_(where), kind_(kind) {
   if (text.size() > most_bytes) {
     throw Error(Errc::invalid_argument,
-                fmt::format("cannot read {} {}: it has {} bytes, but at most {} are read",
-                            kind_, where_, text.size(), most_bytes));
+                fmt::format("cannot read {} {}: it has {} bytes, but at most {} are read", kind_,
+                            where_, text.size(), most_bytes));
   }
   try {
     root_ = toml::parse(text);

@@ -79,9 +79,10 @@ Range Values::layers(const TensorRule& rule, Index layers) const {
   if (!rule.layers) return {0, layers};
   const Range range{evaluate(rule.layers->first), evaluate(rule.layers->second)};
   if (range.begin < 0 || range.end < range.begin || range.end > layers) {
-    throw Error(Errc::corrupt,
-                fmt::format("cannot use config.json for model '{}': layers {} to {} of {} have '{}'",
-                            rules_.name, range.begin, range.end, layers, rule.name.name(0, 0)));
+    throw Error(
+        Errc::corrupt,
+        fmt::format("cannot use config.json for model '{}': layers {} to {} of {} have '{}'",
+                    rules_.name, range.begin, range.end, layers, rule.name.name(0, 0)));
   }
   return range;
 }

@@ -40,10 +40,9 @@ bool pins_by(const Placement& placement, PinTo to) {
 }
 
 template <std::size_t n>
-std::string_view first_of(const Placement& placement,
-                          const std::array<std::string_view, n>& axes) {
-  const auto found = std::ranges::find_if(
-      axes, [&](std::string_view axis) { return uses(placement, axis); });
+std::string_view first_of(const Placement& placement, const std::array<std::string_view, n>& axes) {
+  const auto found =
+      std::ranges::find_if(axes, [&](std::string_view axis) { return uses(placement, axis); });
   return found == axes.end() ? std::string_view() : *found;
 }
 
@@ -58,18 +57,19 @@ void check_axes(const Placement& placement) {
   const std::string_view dense = first_of(placement, dense_only);
   const std::string_view expert = first_of(placement, experts_only);
   if (dense.empty() || expert.empty()) return;
-  throw Error(Errc::invalid_argument,
-              fmt::format("a placement uses '{}' and '{}', which are axes of two grids", dense,
-                          expert));
+  throw Error(
+      Errc::invalid_argument,
+      fmt::format("a placement uses '{}' and '{}', which are axes of two grids", dense, expert));
 }
 
 void check_flat(const Flat& flat) {
   constexpr Index most = Index{1} << 40;
   const auto check = [&](const char* what, Index value, Index least) {
     if (value >= least && value <= most) return;
-    throw Error(Errc::invalid_argument, fmt::format("{} of a line is {}, but a number from {} to {} "
-                                                    "is expected",
-                                                    what, value, least, most));
+    throw Error(Errc::invalid_argument,
+                fmt::format("{} of a line is {}, but a number from {} to {} "
+                            "is expected",
+                            what, value, least, most));
   };
   check("the alignment", flat.align, 1);
   check("the bucket", flat.bucket, 0);
@@ -82,10 +82,11 @@ void check_numbers(const Split& split) {
       split.groups >= 0 && split.whole >= 0) {
     return;
   }
-  throw Error(Errc::invalid_argument,
-              fmt::format("a split has blocks of {} and {} for each index of {}; one of the two must "
-                          "be 1, and none below",
-                          split.block, split.per, split.whole));
+  throw Error(
+      Errc::invalid_argument,
+      fmt::format("a split has blocks of {} and {} for each index of {}; one of the two must "
+                  "be 1, and none below",
+                  split.block, split.per, split.whole));
 }
 
 void check_placement(const Placement& placement) {
@@ -96,8 +97,8 @@ void check_placement(const Placement& placement) {
 
 void check_layer(const Placement& placement, const Placed& tensor, Index num_layers) {
   const bool beyond = num_layers > 0 && tensor.layer >= num_layers;
-  if (beyond || (pins_by(placement, PinTo::layer) &&
-                 (tensor.layer < 0 || tensor.layer >= num_layers))) {
+  if (beyond ||
+      (pins_by(placement, PinTo::layer) && (tensor.layer < 0 || tensor.layer >= num_layers))) {
     throw Error(Errc::invalid_argument,
                 fmt::format("a tensor is of layer {}, but the layout has {} layers", tensor.layer,
                             num_layers));
@@ -146,12 +147,11 @@ Layout::Layout(Mesh mesh, std::vector<Placement> placements, std::vector<Placed>
   const Index pp = mesh_.size("pp");
   const Index stages_wanted = pp * mesh_.virtual_stages();
   if (!stages_.layers.empty() && std::ssize(stages_.layers) != stages_wanted) {
-    throw Error(Errc::invalid_argument,
-                fmt::format("a layout lists {} stages, but its mesh has pp {}{}",
-                            stages_.layers.size(), pp,
-                            mesh_.virtual_stages() == 1
-                                ? ""
-                                : fmt::format(" and vpp {}", mesh_.virtual_stages())));
+    throw Error(
+        Errc::invalid_argument,
+        fmt::format(
+            "a layout lists {} stages, but its mesh has pp {}{}", stages_.layers.size(), pp,
+            mesh_.virtual_stages() == 1 ? "" : fmt::format(" and vpp {}", mesh_.virtual_stages())));
   }
   for (const Placement& placement : placements_) check_placement(placement);
   const Index num_layers = stages_.num_layers();

@@ -26,8 +26,8 @@ class Expansion {
 
  private:
   [[noreturn]] void fail(std::string_view why) const {
-    throw Error(Errc::invalid_argument, fmt::format("cannot read stages '{}': at character {}: {}",
-                                                    text_, at_ + 1, why));
+    throw Error(Errc::invalid_argument,
+                fmt::format("cannot read stages '{}': at character {}: {}", text_, at_ + 1, why));
   }
 
   bool next_is(char letter) const { return at_ < text_.size() && text_[at_] == letter; }

@@ -2,22 +2,40 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "local.hpp"
+#include "remesh/core/checked.hpp"
+#include "remesh/core/error.hpp"
 
 namespace remesh::detail {
 namespace {
 
 constexpr std::uint32_t no_line = ~std::uint32_t{0};
 
-Index rounded_up(Index value, Index multiple) {
-  return multiple <= 1 ? value : (value + multiple - 1) / multiple * multiple;
+Index sum_of(Index a, Index b) {
+  if (const auto sum = checked_add(a, b)) return *sum;
+  throw Error(Errc::invalid_argument, "a line has more elements than 63 bits count");
 }
 
-// What the length of a bucket is a multiple of.
+Index rounded_up(Index value, Index multiple) {
+  return value % multiple == 0 ? value : sum_of(value, multiple - value % multiple);
+}
+
+// What the length of a bucket is a multiple of: of its padding, and of that of each of its ranges.
 Index length_unit(const Flat& flat, Index count) {
-  return std::lcm(count * flat.pad_each, flat.pad);
+  const auto each = checked_multiply(count, flat.pad_each);
+  const auto unit =
+      each ? checked_multiply(*each / std::gcd(*each, flat.pad), flat.pad) : std::nullopt;
+  if (unit) return *unit;
+  throw Error(
+      Errc::invalid_argument,
+      fmt::format("a line over {} ranks in multiples of {} and, for each, {} is longer than "
+                  "63 bits count",
+                  count, flat.pad, flat.pad_each));
 }
 
 // A tensor that has its line for itself needs none worked out.
@@ -45,7 +63,8 @@ Lines::Lines(const Layout& layout, std::span<const TensorDesc> tensors)
   for (std::uint32_t tensor = 0; tensor < tensors.size(); ++tensor) {
     const auto& flat = layout.placement(tensor).flat;
     if (!flat || is_alone(*flat)) continue;
-    const auto same = std::ranges::find_if(flats, [&](const Flat* other) { return *other == *flat; });
+    const auto same =
+        std::ranges::find_if(flats, [&](const Flat* other) { return *other == *flat; });
     const auto at = static_cast<std::size_t>(same - flats.begin());
     if (same == flats.end()) flats.push_back(&*flat);
     const std::int32_t layer =
@@ -61,7 +80,8 @@ Lines::Lines(const Layout& layout, std::span<const TensorDesc> tensors)
   }
 }
 
-// The rank with the same coordinates but 0 along the line's axes: all of its set have the same line.
+// The rank with the same coordinates but 0 along the line's axes: all of its set have the same
+// line.
 Rank Lines::first_of_set(const Flat& flat, Rank rank) const {
   for (const std::string& axis : flat.over) rank = layout_.mesh().first_along(axis, rank);
   return rank;
@@ -81,7 +101,7 @@ Lines::Line Lines::work_out(const std::vector<std::uint32_t>& members, Rank rank
     if (!local) continue;
     const Index begin = rounded_up(end, flat.align);
     line.places.emplace(tensor, Place{begin, static_cast<std::uint32_t>(line.buckets.size())});
-    end = begin + local->num_elements();
+    end = sum_of(begin, local->num_elements());
     if (flat.bucket > 0 && end >= flat.bucket) close();
   }
   close();
@@ -105,7 +125,8 @@ Range Lines::range_of(std::size_t tensor, Rank rank, Index num_elements) const {
   const Flat& flat = *layout_.placement(tensor).flat;
   const Joint joint = joint_of(flat.over, layout_.mesh(), rank);
   if (is_alone(flat)) {
-    return range_in(0, rounded_up(num_elements, length_unit(flat, joint.count)), num_elements, joint);
+    return range_in(0, rounded_up(num_elements, length_unit(flat, joint.count)), num_elements,
+                    joint);
   }
   const Line& line = line_for(line_of_[tensor], rank);
   const Place& place = line.places.at(static_cast<std::uint32_t>(tensor));

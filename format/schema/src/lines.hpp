@@ -25,8 +25,8 @@ class Lines {
   /// others of another layer, or its numbers are impossible.
   Lines(const Layout& layout, std::span<const TensorDesc> tensors);
 
-  /// Which elements of `tensor` the rank holds, of the `num_elements` that it would have without the
-  /// line. Precondition: its placement is flat.
+  /// Which elements of `tensor` the rank holds, of the `num_elements` that it would have without
+  /// the line. Precondition: its placement is flat.
   Range range_of(std::size_t tensor, Rank rank, Index num_elements) const;
 
  private:

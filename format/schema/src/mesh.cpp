@@ -100,10 +100,10 @@ void check_both(std::span<const Axis> dense, std::span<const Axis> experts) {
     fail(fmt::format("pp is {}, but in the experts' grid it is {}", stages, expert_stages));
   }
   if (stages > 1 && stride_of(dense, "pp") != stride_of(experts, "pp")) {
-    fail(fmt::format("the next stage is {} ranks on in order {}, but {} in the experts' order {}; "
-                     "both grids must have the same pipelines",
-                     stride_of(dense, "pp"), order_text(dense), stride_of(experts, "pp"),
-                     order_text(experts)));
+    fail(fmt::format(
+        "the next stage is {} ranks on in order {}, but {} in the experts' order {}; "
+        "both grids must have the same pipelines",
+        stride_of(dense, "pp"), order_text(dense), stride_of(experts, "pp"), order_text(experts)));
   }
 }
 

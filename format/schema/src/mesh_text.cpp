@@ -208,14 +208,16 @@ Words order_of(const Mesh& mesh) {
 
 // How much of the asked ep would do, on either side.
 std::string nearest_experts(Index ranks, Index etp, Index asked) {
+  constexpr Index farthest = Index{1} << 16;  // beyond any real mesh
   std::vector<std::string> texts;
   const auto legal = [&](Index ep) { return ranks % etp == 0 && ranks / etp % ep == 0; };
-  for (Index ep = std::min(asked - 1, ranks); ep > 0; --ep) {
+  const Index highest = std::min(asked - 1, ranks);
+  for (Index ep = highest; ep > std::max(Index{0}, highest - farthest); --ep) {
     if (!legal(ep)) continue;
     texts.push_back(fmt::format("ep={}", ep));
     break;
   }
-  for (Index ep = asked + 1; ep <= ranks; ++ep) {
+  for (Index ep = asked + 1; ep <= std::min(ranks, asked + farthest); ++ep) {
     if (!legal(ep)) continue;
     texts.push_back(fmt::format("ep={}", ep));
     break;
@@ -236,9 +238,10 @@ std::vector<Axis> expert_grid(const Written& written, const Mesh& base, const Wo
   const Index etp = written.size("etp").value_or(has_grid ? base.size("etp") : 1);
   const Index ranks = dense.size("tp") * dense.size("cp") * dense.size("dp");
   if (ep > ranks || etp > ranks || ranks % (etp * ep) != 0) {
-    written.fail(fmt::format("the experts share the {} ranks of tp*cp*dp, which etp {} * ep {} does "
-                             "not divide{}",
-                             ranks, etp, ep, nearest_experts(ranks, etp, ep)));
+    written.fail(
+        fmt::format("the experts share the {} ranks of tp*cp*dp, which etp {} * ep {} does "
+                    "not divide{}",
+                    ranks, etp, ep, nearest_experts(ranks, etp, ep)));
   }
   Words full = order;
   complete(full, ordered_names);
@@ -280,8 +283,8 @@ std::string to_text(const Mesh& mesh) {
   if (mesh.size("etp") > 1 && experts) items.push_back(fmt::format("etp={}", mesh.size("etp")));
   if (mesh.virtual_stages() > 1) items.push_back(fmt::format("vpp={}", mesh.virtual_stages()));
   const Words order = order_of(mesh);
-  const bool usual = experts ? std::ranges::equal(order, ordered_names)
-                             : std::ranges::equal(order, axis_names);
+  const bool usual =
+      experts ? std::ranges::equal(order, ordered_names) : std::ranges::equal(order, axis_names);
   if (!usual) items.push_back(fmt::format("order={}", fmt::join(order, "-")));
   if (items.empty()) items.emplace_back("tp=1");
   return fmt::format("{}", fmt::join(items, ","));

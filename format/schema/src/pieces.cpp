@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "lines.hpp"
@@ -13,13 +16,58 @@ namespace {
 
 using Holders = std::map<Box, std::vector<Rank>>;
 
+// A rank's coordinate along an axis is rank / stride % size.
+struct AxisInGrid {
+  Index stride = 1;
+  Index size = 1;
+
+  friend bool operator==(const AxisInGrid&, const AxisInGrid&) = default;
+};
+
+void add_axis(std::string_view name, const Mesh& mesh, std::vector<AxisInGrid>& axes) {
+  if (mesh.expert_axes().empty() && name == "etp") return add_axis("tp", mesh, axes);
+  if (mesh.expert_axes().empty() && name == "edp") {
+    add_axis("cp", mesh, axes);
+    return add_axis("dp", mesh, axes);
+  }
+  for (const std::span<const Axis> grid : {mesh.axes(), mesh.expert_axes()}) {
+    AxisInGrid found;
+    for (const Axis& axis : grid) {
+      found.size = axis.size;
+      if (axis.name == name) {
+        if (std::ranges::find(axes, found) == axes.end()) axes.push_back(found);
+        return;
+      }
+      found.stride *= axis.size;
+    }
+  }
+}
+
+std::vector<AxisInGrid> axes_used(const Placement& how, const Mesh& mesh) {
+  std::vector<AxisInGrid> axes;
+  for (const Pin& pin : how.pins) add_axis(pin.axis, mesh, axes);
+  for (const Split& split : how.splits) {
+    for (const std::string& axis : split.over) add_axis(axis, mesh, axes);
+  }
+  if (how.flat) {
+    for (const std::string& axis : how.flat->over) add_axis(axis, mesh, axes);
+  }
+  return axes;
+}
+
+// The coordinates along some axes as one number: of both grids at most, less than 2^62.
+Index seat_of(const std::vector<AxisInGrid>& axes, Rank rank) {
+  Index seat = 0;
+  for (const AxisInGrid& axis : axes) seat = seat * axis.size + rank / axis.stride % axis.size;
+  return seat;
+}
+
 bool are_disjoint(const Box& extent, const Holders& holders) {
   std::vector<Box> boxes;
   boxes.reserve(holders.size());
   for (const auto& [box, ranks] : holders) boxes.push_back(box);
   return cover(extent, boxes).doubled.empty();
 }
-
 
 // Cuts boxes that share elements into those that do and those that do not.
 Holders apart(const Holders& overlapping) {
@@ -81,15 +129,27 @@ std::vector<Box> Pieces::on(std::size_t tensor, Rank rank) const {
 // that lie beside others which are not.
 bool Pieces::may_be_cut(std::size_t tensor) const {
   const Placement& how = layout_->placement(tensor);
-  return how.flat || std::ranges::any_of(how.splits,
-                                         [](const Split& split) { return !split.parts.empty(); });
+  return how.flat ||
+         std::ranges::any_of(how.splits, [](const Split& split) { return !split.parts.empty(); });
 }
 
+// Ranks with the same coordinates along the axes that a placement uses hold the same: what they
+// hold is worked out once.
 std::vector<HeldBox> Pieces::of(std::size_t tensor) const {
   const Box& extent = tensors_[tensor].extent;
+  const Mesh& mesh = layout_->mesh();
+  const Placement& how = layout_->placement(tensor);
+  // On a line, what lies before a tensor may depend on any axis.
+  const bool on_line = how.flat && how.flat->unit != FlatUnit::tensor;
+  const std::vector<AxisInGrid> axes = on_line ? std::vector<AxisInGrid>{} : axes_used(how, mesh);
   Holders holders;
-  for (Rank rank = 0; rank < layout_->mesh().num_ranks(); ++rank) {
-    for (const Box& box : on(tensor, rank)) holders[box].push_back(rank);
+  std::unordered_map<Index, std::vector<std::vector<Rank>*>> known;
+  for (Rank rank = 0; rank < mesh.num_ranks(); ++rank) {
+    const auto [seat, is_new] = known.try_emplace(on_line ? rank : seat_of(axes, rank));
+    if (is_new) {
+      for (const Box& box : on(tensor, rank)) seat->second.push_back(&holders[box]);
+    }
+    for (std::vector<Rank>* ranks : seat->second) ranks->push_back(rank);
   }
   if (may_be_cut(tensor) && !are_disjoint(extent, holders)) {
     holders = apart(holders);

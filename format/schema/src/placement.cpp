@@ -48,8 +48,8 @@ Range listed(const Split& split, Index total, Index count, Index at) {
 Range plain(const Split& split, Index total, Index count, Index at) {
   if (split.rule == SplitRule::sizes) return listed(split, total, count, at);
   const Index blocks = total / split.block + (total % split.block != 0 ? 1 : 0);
-  const Range dealt = split.rule == SplitRule::chunk ? chunk(blocks, count, at)
-                                                     : balanced(blocks, count, at);
+  const Range dealt =
+      split.rule == SplitRule::chunk ? chunk(blocks, count, at) : balanced(blocks, count, at);
   const auto border = [&](Index number) { return number == blocks ? total : number * split.block; };
   return {border(dealt.begin), border(dealt.end)};
 }
@@ -108,10 +108,10 @@ void check_borders(const Split& split, std::span<const Range> ranges,
                    std::span<const Range> taken) {
   const auto check = [&](Index border, Index Range::*end) {
     if (border % split.block == 0 || std::ranges::find(ranges, border, end) != ranges.end()) return;
-    throw Error(Errc::invalid_argument,
-                fmt::format("dim {} would be cut at {}, but it is in blocks of {}{}", split.dim,
-                            border, split.block,
-                            split.unit.empty() ? "" : fmt::format(" ({})", split.unit)));
+    throw Error(
+        Errc::invalid_argument,
+        fmt::format("dim {} would be cut at {}, but it is in blocks of {}{}", split.dim, border,
+                    split.block, split.unit.empty() ? "" : fmt::format(" ({})", split.unit)));
   };
   for (const Range& range : taken) {
     check(range.begin, &Range::begin);
@@ -142,8 +142,15 @@ std::vector<Range> divided(const Split& split, std::span<const Range> ranges, In
 }
 
 // Divides what the indices stand for, and comes back to them.
-std::vector<Range> divided_as_weight(const Split& split, std::span<const Range> ranges,
-                                     Index count, Index at) {
+std::vector<Range> divided_as_weight(const Split& split, std::span<const Range> ranges, Index count,
+                                     Index at) {
+  // No more of them than the weight has, so that no product leaves 63 bits.
+  const Index all = split.whole / split.per + (split.whole % split.per != 0 ? 1 : 0);
+  if (!ranges.empty() && ranges.back().end > all) {
+    throw Error(Errc::invalid_argument,
+                fmt::format("dim {} goes up to {}, but one for each {} of {} is {}", split.dim,
+                            ranges.back().end, split.per, split.whole, all));
+  }
   Split of_weight = split;
   of_weight.per = 1;
   of_weight.block = split.per;
@@ -153,8 +160,7 @@ std::vector<Range> divided_as_weight(const Split& split, std::span<const Range> 
   }
   std::vector<Range> taken = divided(of_weight, of_rows, count, at);
   for (Range& range : taken) {
-    range = {range.begin / split.per,
-             range.end / split.per + (range.end % split.per != 0 ? 1 : 0)};
+    range = {range.begin / split.per, range.end / split.per + (range.end % split.per != 0 ? 1 : 0)};
   }
   return taken;
 }

@@ -23,11 +23,11 @@ bool is_data_axis(std::string_view axis) {
 
 bool is_of_experts(const Placement& placement) {
   const auto is_expert_axis = [](std::string_view axis) { return axis == "etp" || axis == "ep"; };
-  return std::ranges::any_of(placement.splits,
-                             [&](const Split& split) {
-                               return std::ranges::any_of(split.over, is_expert_axis);
-                             }) ||
-         std::ranges::any_of(placement.pins, [&](const Pin& pin) { return is_expert_axis(pin.axis); });
+  return std::ranges::any_of(
+             placement.splits,
+             [&](const Split& split) { return std::ranges::any_of(split.over, is_expert_axis); }) ||
+         std::ranges::any_of(placement.pins,
+                             [&](const Pin& pin) { return is_expert_axis(pin.axis); });
 }
 
 // The axes of data parallelism, the fastest first.
@@ -87,10 +87,11 @@ class Sharder {
       return placed;
     }
     if (is_in_blocks(placed)) {
-      throw Error(Errc::unsupported,
-                  fmt::format("cannot place {} on a line: it is in blocks, and its scales would lie "
-                              "elsewhere; say `--shard-rule chunk`",
-                              to_string(desc)));
+      throw Error(
+          Errc::unsupported,
+          fmt::format("cannot place {} on a line: it is in blocks, and its scales would lie "
+                      "elsewhere; say `--shard-rule chunk`",
+                      to_string(desc)));
     }
     placed.flat = line_of(desc, is_state, std::move(axes));
     return placed;

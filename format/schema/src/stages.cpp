@@ -114,8 +114,8 @@ class ByCost {
            (stage + 1 == all_ ? costs_.last : 0);
   }
 
-  // The most that a stage costs if each takes what it can without costing more than `limit`, leaving
-  // one layer to each that follows; nothing where the last would cost more.
+  // The most that a stage costs if each takes what it can without costing more than `limit`,
+  // leaving one layer to each that follows; nothing where the last would cost more.
   std::optional<double> filled(double limit) const {
     std::size_t begin = 0;
     double most = 0;
@@ -221,8 +221,9 @@ StageRule StageRule::parse(std::string_view text) {
   } else {
     std::string hint = did_you_mean(text, {"even", "balanced", "cost"});
     if (hint.empty()) {
-      hint = "; even, balanced, cost, a list such as 5,6,6,5 or a layout string such as "
-             "Et*5|(t*6|)*10t*5L is expected";
+      hint =
+          "; even, balanced, cost, a list such as 5,6,6,5 or a layout string such as "
+          "Et*5|(t*6|)*10t*5L is expected";
     }
     fail_text(text, "there is no such way" + hint);
   }
@@ -248,10 +249,11 @@ std::vector<Index> StageRule::listed(Index num_layers, Index all) const {
                             text_, num_layers - said, rest_stages));
   }
   if (std::ssize(list_) != all) {
-    throw Error(Errc::invalid_argument,
-                fmt::format("cannot deal the layers as '{}' says: it has {} stages, but the mesh has "
-                            "{} (pp * vpp)",
-                            text_, list_.size(), all));
+    throw Error(
+        Errc::invalid_argument,
+        fmt::format("cannot deal the layers as '{}' says: it has {} stages, but the mesh has "
+                    "{} (pp * vpp)",
+                    text_, list_.size(), all));
   }
   return list_;
 }
@@ -268,10 +270,11 @@ Stages StageRule::deal(Index num_layers, Index num_stages, Index virtual_stages)
     case Kind::cost:
       check_no_more_stages(num_layers, num_stages, virtual_stages);
       if (!costs_ || std::ssize(costs_->layers) != num_layers) {
-        throw Error(Errc::invalid_argument,
-                    fmt::format("cannot deal {} layers by cost: {}", num_layers,
-                                costs_ ? fmt::format("the model map prices {}", costs_->layers.size())
-                                       : "no model map that fits this model prices them"));
+        throw Error(
+            Errc::invalid_argument,
+            fmt::format("cannot deal {} layers by cost: {}", num_layers,
+                        costs_ ? fmt::format("the model map prices {}", costs_->layers.size())
+                               : "no model map that fits this model prices them"));
       }
       stages.layers = ByCost(*costs_, all).run();
       break;
@@ -281,10 +284,11 @@ Stages StageRule::deal(Index num_layers, Index num_stages, Index virtual_stages)
       break;
   }
   if (stages.num_layers() != num_layers) {
-    throw Error(Errc::invalid_argument,
-                fmt::format("cannot deal the layers as '{}' says: its stages have {} layers, but the "
-                            "model has {}",
-                            text_, stages.num_layers(), num_layers));
+    throw Error(
+        Errc::invalid_argument,
+        fmt::format("cannot deal the layers as '{}' says: its stages have {} layers, but the "
+                    "model has {}",
+                    text_, stages.num_layers(), num_layers));
   }
   return stages;
 }

@@ -64,9 +64,8 @@ void check_count(std::size_t count, std::size_t most_allowed, const char* what) 
 Json json_of(const Split& split) {
   Json parts = Json::array();
   for (const Part& part : split.parts) {
-    parts.push_back({{"beyond", name_of(part.beyond, beyonds)},
-                     {"groups", part.groups},
-                     {"size", part.size}});
+    parts.push_back(
+        {{"beyond", name_of(part.beyond, beyonds)}, {"groups", part.groups}, {"size", part.size}});
   }
   return {{"beyond", name_of(split.beyond, beyonds)},
           {"block", split.block},
@@ -140,6 +139,7 @@ Split parse_split(const Json& value) {
               .whole = members.integer("whole", 0, most_whole),
               .parts = {},
               .unit = members.text("unit")};
+  check_count(split.over.size(), most_axes, "axes of one split");
   check_count(members.array("parts").size(), most_steps, "parts of one split");
   Index left = most_whole;
   for (const Json& part : members.array("parts")) {
@@ -156,6 +156,7 @@ std::optional<Flat> parse_flat(const Json& value) {
                         {"align", "bucket", "name", "over", "pad", "pad_each", "reversed", "unit"});
   constexpr std::int64_t most_padding = std::int64_t{1} << 20;
   constexpr std::int64_t most_bucket = std::int64_t{1} << 40;
+  check_count(members.array("over").size(), most_axes, "axes of one line");
   return Flat{.over = members.texts("over"),
               .unit = parse_name(members, "unit", units),
               .name = members.text("name"),

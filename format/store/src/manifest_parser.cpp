@@ -105,12 +105,12 @@ void Tensors::take(const Json& element) {
   // Only tensors of an expert say which.
   const bool has_expert = element.is_object() && element.contains("expert");
   const Members members =
-      has_expert ? Members(element, "tensor",
-                           {"digest", "dtype", "expert", "layer", "name", "placement", "shape"},
-                           std::ssize(descs))
-                 : Members(element, "tensor",
-                           {"digest", "dtype", "layer", "name", "placement", "shape"},
-                           std::ssize(descs));
+      has_expert
+          ? Members(element, "tensor",
+                    {"digest", "dtype", "expert", "layer", "name", "placement", "shape"},
+                    std::ssize(descs))
+          : Members(element, "tensor", {"digest", "dtype", "layer", "name", "placement", "shape"},
+                    std::ssize(descs));
   const auto dtype = parse_dtype(members.text("dtype"));
   if (!dtype) damaged(fmt::format("the dtype of {} is unknown", members.where()), "RM103");
   const auto shape = members.integers("shape", 0, most);
@@ -125,10 +125,10 @@ void Tensors::take(const Json& element) {
   }
   descs.push_back(std::move(desc));
   digests.push_back(parse_digest_of(members, "digest"));
-  placed.push_back({static_cast<std::uint32_t>(members.integer("placement", 0, most_u32)),
-                    static_cast<std::int32_t>(members.integer("layer", -1, most_number)),
-                    has_expert ? static_cast<std::int32_t>(members.integer("expert", 0, most_number))
-                               : -1});
+  placed.push_back(
+      {static_cast<std::uint32_t>(members.integer("placement", 0, most_u32)),
+       static_cast<std::int32_t>(members.integer("layer", -1, most_number)),
+       has_expert ? static_cast<std::int32_t>(members.integer("expert", 0, most_number)) : -1});
 }
 
 void check_unique(std::span<const TensorDesc> descs) {

@@ -168,8 +168,8 @@ std::shared_ptr<const Holders> HoldersOfLanes::of(const Panel& panel) {
   if (last && last->target_tensor == panel.target_tensor) return last;
   // Two workers may both find out: better than that all wait for one.
   lock.unlock();
-  auto holders = std::make_shared<const Holders>(
-      Holders{panel.target_tensor, source_.of(panel.source_tensor), target_.of(panel.target_tensor)});
+  auto holders = std::make_shared<const Holders>(Holders{
+      panel.target_tensor, source_.of(panel.source_tensor), target_.of(panel.target_tensor)});
   lock.lock();
   last_[panel.lane] = holders;
   return holders;

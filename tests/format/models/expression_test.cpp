@@ -41,8 +41,9 @@ TEST(Expression, RefusesOtherTexts) {
       Expression::parse(text);
       ADD_FAILURE() << text;
     } catch (const Error& error) {
-      EXPECT_EQ(error.what(), "'" + std::string(text) +
-                                  "' is no size: it must be numbers and names joined by + - * / //");
+      EXPECT_EQ(error.what(),
+                "'" + std::string(text) +
+                    "' is no size: it must be numbers and names joined by + - * / //");
     }
   }
 }

@@ -105,9 +105,9 @@ TEST(BrokenRules, AreNamedEachByItself) {
        impossible, "ep=4", "a layer has 60 experts, which ep 8 does not divide"},
       {"stages", {.model = {.layers = 30}, .at = {.pp = 33}}, {.model = {.layers = 30}, .at = {.pp = 30}}, impossible, "pp=30", "the model has 30 layers, fewer than the stages of pp 33"},
       {"stages", {.model = {.layers = 126}, .at = {.pp = 16, .vpp = 8}}, {.model = {.layers = 126}, .at = {.pp = 6, .vpp = 7}},  // Llama 3 405B
-       megatron, "pp=15", "the model has 126 layers, fewer than the stages of pp 16 * vpp 8 = 128; Megatron-Core takes it where the embedding and the loss count as a layer each, but remesh wants a layer on each stage"},
+       megatron, "pp=15", "the model has 126 layers, fewer than the stages of pp 16 * vpp 8 = 128; Megatron-Core takes it where the embedding and the loss count as a layer each, as remesh does with --stages balanced"},
       {"stages", {.model = {.layers = 30}, .at = {.pp = 31}}, {.model = {.layers = 30}, .at = {.pp = 15}},
-       megatron, "pp=30", "the model has 30 layers, fewer than the stages of pp 31; Megatron-Core takes it where the embedding or the loss counts as a layer, but remesh wants a layer on each stage"},
+       megatron, "pp=30", "the model has 30 layers, fewer than the stages of pp 31; Megatron-Core takes it where the embedding or the loss counts as a layer, as remesh does with --stages balanced"},
       {"stages", {.model = {.layers = 5}, .at = {.pp = 2, .vpp = 4}}, {.model = {.layers = 8}, .at = {.pp = 2, .vpp = 4}},
        impossible, "", "the model has 5 layers, fewer than the stages of pp 2 * vpp 4 = 8"},
       {"stages", {.model = {.layers = 32}, .at = {.vpp = 2}}, {.model = {.layers = 32}, .at = {.pp = 2, .vpp = 2}},

@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lying.hpp"
 #include "remesh/models/model_map.hpp"
 #include "remesh/schema/mesh_text.hpp"
 #include "tiny_llama.hpp"
-#include "lying.hpp"
 
 /// @file
 /// The map format/models/llama.toml, against boxes computed by hand.

@@ -5,10 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lying.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/models/model_map.hpp"
 #include "remesh/schema/mesh_text.hpp"
-#include "lying.hpp"
 
 /// @file
 /// The map format/models/qwen2_moe.toml, against boxes computed by hand; states of optimizers; and
@@ -45,7 +45,8 @@ void expect_boxes(const std::vector<TensorDesc>& all, const std::vector<Row>& ro
     const Layout layout = map().place(all, config, parse_mesh(row.mesh));
     const auto found = std::ranges::find(all, row.tensor, &TensorDesc::name);
     ASSERT_NE(found, all.end());
-    const auto box = test::box_on(layout, all, static_cast<std::size_t>(found - all.begin()), row.rank);
+    const auto box =
+        test::box_on(layout, all, static_cast<std::size_t>(found - all.begin()), row.rank);
     EXPECT_EQ(box ? to_string(*box) : "-", row.box);
   }
 }

@@ -95,7 +95,7 @@ Index layers_of(const json& config) {
 
 TEST(PublishedConfigs, AreReadWhetherAMapFitsOrNot) {
   REMESH_NEEDS_REAL_DATA();
-  const std::set<std::string> fitting{"llama",   "mistral", "qwen2",       "qwen3",  "gpt2",
+  const std::set<std::string> fitting{"llama",   "mistral",   "qwen2",       "qwen3",   "gpt2",
                                       "mixtral", "qwen3_moe", "deepseek_v3", "gpt_oss", "kimi_k2"};
   int fit = 0;
   int others = 0;
@@ -138,8 +138,8 @@ TEST(PublishedConfigs, GiveTheNumberOfParameters) {
   }
 }
 
-// Totals of mesh_advice 1.1, in thousands of millions, of what is no scale: 671.0 and 11.6 (with the
-// copies of embedding and head that the MTP layer has of its own), 1,026.4, 116.8.
+// Totals of mesh_advice 1.1, in thousands of millions, of what is no scale: 671.0 and 11.6 (with
+// the copies of embedding and head that the MTP layer has of its own), 1,026.4, 116.8.
 TEST(PublishedConfigs, OfModelsWithScalesAddUpToo) {
   REMESH_NEEDS_REAL_DATA();
   struct Row {
@@ -174,8 +174,7 @@ TEST(PublishedConfigs, OfModelsWithScalesAddUpToo) {
 // kv_b; ep 64 has four experts each.
 TEST(PublishedConfigs, DeepSeekScalesLieWithTheirWeights) {
   REMESH_NEEDS_REAL_DATA();
-  const std::string config =
-      text_of(real() / "configs" / "deepseek-ai--DeepSeek-V3.config.json");
+  const std::string config = text_of(real() / "configs" / "deepseek-ai--DeepSeek-V3.config.json");
   const ModelMap& map = *shipped_map(config);
   const std::vector<TensorDesc> tensors = map.needed_tensors(config, DType::u8);
   const Layout layout = map.place(tensors, config, parse_mesh("tp=8,dp=8,pp=2,ep=64"));
@@ -200,14 +199,16 @@ TEST(PublishedConfigs, DeepSeekScalesLieWithTheirWeights) {
   EXPECT_EQ(held("model.layers.0.mlp.up_proj.weight_scale_inv", 3), "[54, 72) x [0, 56)")
       << "18,432 rows over 8 are 18 blocks each";
   EXPECT_EQ(held("model.layers.61.eh_proj.weight", 3), "") << "the last stage's";
-  // 8 heads of q_b over tp 16 are 12 blocks; 4 over 32 are 6, but 576 rows of the dense MLP are 4.5.
+  // 8 heads of q_b over tp 16 are 12 blocks; 4 over 32 are 6, but 576 rows of the dense MLP
+  // are 4.5.
   try {
     const Layout narrow = map.place(tensors, config, parse_mesh("tp=32,ep=32"));
     const Pieces cut(narrow, tensors);
     for (std::size_t i = 0; i < tensors.size(); ++i) (void)cut.on(i, 1);
     ADD_FAILURE() << "a block was cut";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("would be cut at 576, but it is in blocks of 128"));
+    EXPECT_THAT(error.what(),
+                testing::HasSubstr("would be cut at 576, but it is in blocks of 128"));
   }
 }
 

@@ -8,10 +8,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lying.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/models/model_map.hpp"
 #include "remesh/schema/mesh_text.hpp"
-#include "lying.hpp"
 
 namespace remesh {
 namespace {
@@ -86,7 +86,7 @@ TEST(ParseMap, RefusesSizesAndFlags) {
   expect_messages({
       {head + "[sizes]\nheads = 0" + tail,    "line 4, column 9: 'heads' is 0, but a size is positive"},
       {head + "[sizes]\nheads = true" + tail, "line 4, column 9: 'heads' is true or false, but a text is expected"},
-      {head + "[sizes]\nheads = {default = 'a'}" + tail, "line 4, column 9: the size 'heads' has no 'key'"},
+      {head + "[sizes]\nheads = {default = 'a'}" + tail, "line 4, column 20: 'a' speaks of 'a', which is not among [sizes]"},
       {head + "[sizes]\nheads = {key = 'a', defualt = 'a'}" + tail, "line 4, column 21: unknown key 'defualt' in the size 'heads'; did you mean 'default'?"},
       {head + "[sizes]\nheads = {key = 'a', default = 'hedas'}" + tail, "line 4, column 31: 'hedas' speaks of 'hedas', which is not among [sizes]; did you mean 'heads'?"},
       {head + "[sizes]\nheads = {key = 'a', default = '2 +'}" + tail, "line 4, column 31: '2 +' is no size: it must be numbers and names joined by + - * / //"},
@@ -297,7 +297,8 @@ TEST(ReadmeExample, IsAMapAndDoesWhatIsSaid) {
 
   const Layout layout = map.place(tensors, config, parse_mesh("tp=4,pp=2"));
   EXPECT_EQ(test::box_on(layout, tensors, 11, 5), std::nullopt) << tensors[11].name;
-  EXPECT_EQ(test::box_on(layout, tensors, 13, 5), (Box{{192, 384}, {0, 768}})) << "heads 3, 4, 5 of 64";
+  EXPECT_EQ(test::box_on(layout, tensors, 13, 5), (Box{{192, 384}, {0, 768}}))
+      << "heads 3, 4, 5 of 64";
   EXPECT_EQ(test::box_on(layout, tensors, 24, 5), (Box{{768, 1536}, {0, 768}}));
   EXPECT_EQ(test::box_on(layout, tensors, 25, 5), (Box{{0, 768}}));
   EXPECT_EQ(test::box_on(layout, tensors, 0, 5), (Box{{12565, 25129}, {0, 768}}));

@@ -10,10 +10,10 @@
 
 #include <gtest/gtest.h>
 
+#include "lying.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/models/model_map.hpp"
 #include "remesh/schema/mesh_text.hpp"
-#include "lying.hpp"
 
 namespace remesh::test {
 

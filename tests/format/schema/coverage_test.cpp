@@ -42,7 +42,8 @@ TEST(Cover, CountsEveryElementAsItIs) {
     std::vector<Box> pieces;
     if (arbitrary.chance(50)) pieces = arbitrary.panels(desc.extent);
     if (arbitrary.chance(50) && !pieces.empty()) pieces.pop_back();
-    for (Index more = arbitrary.between(0, 3); more > 0; --more) pieces.push_back(arbitrary.part(desc));
+    for (Index more = arbitrary.between(0, 3); more > 0; --more)
+      pieces.push_back(arbitrary.part(desc));
 
     std::vector<int> counts(static_cast<std::size_t>(desc.extent.num_elements()));
     for (const Box& piece : pieces) {

@@ -17,6 +17,7 @@
 #include "lying.hpp"
 #include "numbered_tensor.hpp"
 #include "remesh/core/error.hpp"
+#include "seeds.hpp"
 
 namespace remesh {
 
@@ -328,7 +329,7 @@ std::set<Index> elements_of(const Box& extent, const Box& box) {
 }
 
 TEST(LayoutBoxes, HoldWhatEachRankIsDealtElementByElement) {
-  for (unsigned seed = 0; seed < 250; ++seed) {
+  for (unsigned seed = 0; seed < test::num_seeds(200); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const Catalog catalog = test::Arbitrary(seed).catalog();
     const Layout& layout = catalog.layout;
@@ -365,7 +366,7 @@ TEST(LayoutBoxes, HoldWhatEachRankIsDealtElementByElement) {
 }
 
 TEST(LayoutBoxes, AreDisjointAndCoverTheTensor) {
-  for (unsigned seed = 0; seed < 250; ++seed) {
+  for (unsigned seed = 0; seed < test::num_seeds(200); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const Catalog catalog = test::Arbitrary(seed).catalog();
     for (std::size_t tensor = 0; tensor < catalog.tensors.size(); ++tensor) {

@@ -55,7 +55,8 @@ TEST(Mesh, PutsTheRankOfItsCommentWhereItSays) {
 
 // On paper: 12 ranks, tp 2, dp 3, pp 2; for the experts etp 1, ep 2, edp 3, pp 2.
 TEST(Mesh, CountsBothGridsOverTheSameRanks) {
-  const Mesh mesh({{"tp", 2}, {"dp", 3}, {"pp", 2}}, {{"etp", 1}, {"ep", 2}, {"edp", 3}, {"pp", 2}});
+  const Mesh mesh({{"tp", 2}, {"dp", 3}, {"pp", 2}},
+                  {{"etp", 1}, {"ep", 2}, {"edp", 3}, {"pp", 2}});
   EXPECT_EQ(mesh.num_ranks(), 12);
   for (Rank rank = 0; rank < 12; ++rank) {
     EXPECT_EQ(mesh.coordinate(rank, "tp"), rank % 2);

@@ -32,7 +32,8 @@ Flat line_over(std::vector<std::string> axes, FlatUnit unit = FlatUnit::all) {
   return flat;
 }
 
-// What each rank holds of the one tensor, as text: "[0, 2) x [0, 4) + [2, 3) x [0, 1)"; "-": nothing.
+// What each rank holds of the one tensor, as text: "[0, 2) x [0, 4) + [2, 3) x [0, 1)"; "-":
+// nothing.
 std::vector<std::string> held(const char* mesh, const Box& extent, Placement how,
                               const Placed& placed = {0, -1, -1}, const Stages& stages = {}) {
   const Layout layout(parse_mesh(mesh), {std::move(how)}, {placed}, stages);
@@ -59,9 +60,10 @@ TEST(PiecesByHand, NestedSplitsDivideWhatIsLeft) {
   EXPECT_THAT(held("tp=2,dp=3", Box{{0, 13}}, fsdp),
               ElementsAre("[0, 3)", "[7, 9)", "[3, 6)", "[9, 11)", "[6, 7)", "[11, 13)"));
   // 10 over 2 x 2 as two nested splits is 3, 2, 3, 2; as one index 3, 3, 3, 1.
-  EXPECT_THAT(held("cp=2,dp=2", Box{{0, 10}},
-                   {{over(0, {"cp"}, SplitRule::chunk), over(0, {"dp"}, SplitRule::chunk)}, {}, {}}),
-              ElementsAre("[0, 3)", "[5, 8)", "[3, 5)", "[8, 10)"));
+  EXPECT_THAT(
+      held("cp=2,dp=2", Box{{0, 10}},
+           {{over(0, {"cp"}, SplitRule::chunk), over(0, {"dp"}, SplitRule::chunk)}, {}, {}}),
+      ElementsAre("[0, 3)", "[5, 8)", "[3, 5)", "[8, 10)"));
   EXPECT_THAT(held("cp=2,dp=2", Box{{0, 10}}, {{over(0, {"cp", "dp"}, SplitRule::chunk)}, {}, {}}),
               ElementsAre("[0, 3)", "[3, 6)", "[6, 9)", "[9, 10)"));
 }
@@ -70,15 +72,17 @@ TEST(PiecesByHand, PartsAreDividedEachByItself) {
   // gate|up of 4 rows each, tp 2: rank 0 has the first half of each.
   Split gate_up = over(0, {"tp"});
   gate_up.parts = {{4}, {4}};
-  EXPECT_THAT(held("tp=2", Box{{0, 8}, {0, 3}}, {{gate_up}, {}, {}}),
-              ElementsAre("[0, 2) x [0, 3) + [4, 6) x [0, 3)", "[2, 4) x [0, 3) + [6, 8) x [0, 3)"));
+  EXPECT_THAT(
+      held("tp=2", Box{{0, 8}, {0, 3}}, {{gate_up}, {}, {}}),
+      ElementsAre("[0, 2) x [0, 3) + [4, 6) x [0, 3)", "[2, 4) x [0, 3) + [6, 8) x [0, 3)"));
   // On one rank it is one box.
-  EXPECT_THAT(held("tp=1", Box{{0, 8}, {0, 3}}, {{gate_up}, {}, {}}), ElementsAre("[0, 8) x [0, 3)"));
-  // Disjoint strided shards: FSDP over 2 of the halves that TP left, in their order there: the first
-  // two of rows {0, 1, 4, 5}, then the others.
-  EXPECT_THAT(held("tp=2,dp=2", Box{{0, 8}},
-                   {{gate_up, over(0, {"dp"}, SplitRule::chunk)}, {}, {}}),
-              ElementsAre("[0, 2)", "[2, 4)", "[4, 6)", "[6, 8)"));
+  EXPECT_THAT(held("tp=1", Box{{0, 8}, {0, 3}}, {{gate_up}, {}, {}}),
+              ElementsAre("[0, 8) x [0, 3)"));
+  // Disjoint strided shards: FSDP over 2 of the halves that TP left, in their order there: the
+  // first two of rows {0, 1, 4, 5}, then the others.
+  EXPECT_THAT(
+      held("tp=2,dp=2", Box{{0, 8}}, {{gate_up, over(0, {"dp"}, SplitRule::chunk)}, {}, {}}),
+      ElementsAre("[0, 2)", "[2, 4)", "[4, 6)", "[6, 8)"));
   // q|k|v: 4 heads of 2, then 2 KV heads of 2 each, on tp 4: k and v are shared by pairs.
   Split qkv = over(0, {"tp"});
   qkv.parts = {{8, 4, Beyond::refuse}, {4, 2, Beyond::share}, {4, 2, Beyond::share}};
@@ -130,8 +134,9 @@ TEST(PiecesByHand, ExpertsLieOnTheirOwnGrid) {
   // The same experts stacked: 4 of them along dim 0.
   Split stacked = over(0, {"ep"});
   stacked.groups = 4;
-  EXPECT_THAT(held(mesh, Box{{0, 4}, {0, 6}}, {{stacked}, {}, {}}),
-              ElementsAre("[0, 2) x [0, 6)", "[2, 4) x [0, 6)", "[0, 2) x [0, 6)", "[2, 4) x [0, 6)"));
+  EXPECT_THAT(
+      held(mesh, Box{{0, 4}, {0, 6}}, {{stacked}, {}, {}}),
+      ElementsAre("[0, 2) x [0, 6)", "[2, 4) x [0, 6)", "[0, 2) x [0, 6)", "[2, 4) x [0, 6)"));
   // etp 2, ep 2, edp 1: an expert's width over etp, which counts fastest.
   Placement both = of_expert;
   both.splits.push_back(over(0, {"etp"}));
@@ -156,8 +161,9 @@ TEST(PiecesByHand, VirtualStagesAreDealtInTurn) {
 TEST(PiecesByHand, ARangeOfALineIsAFewBoxes) {
   // 3 x 4 elements over dp 2: six each. The first has row 0 and half of row 1.
   Placement flat{{}, {}, line_over({"dp"}, FlatUnit::tensor)};
-  EXPECT_THAT(held("dp=2", Box{{0, 3}, {0, 4}}, flat),
-              ElementsAre("[0, 1) x [0, 4) + [1, 2) x [0, 2)", "[1, 2) x [2, 4) + [2, 3) x [0, 4)"));
+  EXPECT_THAT(
+      held("dp=2", Box{{0, 3}, {0, 4}}, flat),
+      ElementsAre("[0, 1) x [0, 4) + [1, 2) x [0, 2)", "[1, 2) x [2, 4) + [2, 3) x [0, 4)"));
   // Over 5, 12 elements are padded to 15: three each, and the last has none.
   EXPECT_THAT(held("dp=5", Box{{0, 3}, {0, 4}}, flat),
               ElementsAre("[0, 1) x [0, 3)", "[0, 1) x [3, 4) + [1, 2) x [0, 2)",
@@ -165,9 +171,10 @@ TEST(PiecesByHand, ARangeOfALineIsAFewBoxes) {
   // Behind a split of the columns, a rank's own elements are what is in the line: rank (tp 1, dp 0)
   // has columns 2 and 3, and of those 6 elements the first three.
   flat.splits.push_back(over(1, {"tp"}));
-  EXPECT_THAT(held("tp=2,dp=2", Box{{0, 3}, {0, 4}}, flat),
-              ElementsAre("[0, 1) x [0, 2) + [1, 2) x [0, 1)", "[0, 1) x [2, 4) + [1, 2) x [2, 3)",
-                          "[1, 2) x [1, 2) + [2, 3) x [0, 2)", "[1, 2) x [3, 4) + [2, 3) x [2, 4)"));
+  EXPECT_THAT(
+      held("tp=2,dp=2", Box{{0, 3}, {0, 4}}, flat),
+      ElementsAre("[0, 1) x [0, 2) + [1, 2) x [0, 1)", "[0, 1) x [2, 4) + [1, 2) x [2, 3)",
+                  "[1, 2) x [1, 2) + [2, 3) x [0, 2)", "[1, 2) x [3, 4) + [2, 3) x [2, 4)"));
 }
 
 // Three tensors of 5, 4 and 3 elements on one line, as text for each rank: "a[0, 5) b[0, 1)".
@@ -198,7 +205,8 @@ TEST(PiecesByHand, TensorsOnALineFollowEachOther) {
               ElementsAre("a[0, 3)", "a[3, 5) b[0, 1)", "b[1, 4)", "c[0, 3)", ""));
   // DeepSpeed: each range a multiple of 2, so that 12 over 5 is 20: four each.
   flat.pad_each = 2;
-  EXPECT_THAT(on_line("dp=5", flat), ElementsAre("a[0, 4)", "a[4, 5) b[0, 3)", "b[3, 4) c[0, 3)", "", ""));
+  EXPECT_THAT(on_line("dp=5", flat),
+              ElementsAre("a[0, 4)", "a[4, 5) b[0, 3)", "b[3, 4) c[0, 3)", "", ""));
   // Megatron: the last tensor first, each at a multiple of 4, the length a multiple of 8:
   // c at 0, b at 4, a at 8, up to 13; 16 in all, eight each.
   flat = line_over({"dp"});
@@ -217,7 +225,8 @@ TEST(PiecesByHand, TensorsOnALineFollowEachOther) {
 
 TEST(Pieces, OfReplicasThatAreCutDifferentlyAreDisjoint) {
   // b is on both tp ranks; a only on tp 0, where it shifts b's place in the line.
-  const std::vector<TensorDesc> tensors{{"a", DType::f32, Box{{0, 2}}}, {"b", DType::f32, Box{{0, 4}}}};
+  const std::vector<TensorDesc> tensors{{"a", DType::f32, Box{{0, 2}}},
+                                        {"b", DType::f32, Box{{0, 4}}}};
   const Placement at_first{{}, {{"tp", PinTo::coordinates, {0}, 0}}, line_over({"dp"})};
   const Placement on_both{{}, {}, line_over({"dp"})};
   const Layout layout(parse_mesh("tp=2,dp=2"), {at_first, on_both}, {{0}, {1}}, {});
@@ -241,12 +250,14 @@ TEST(Pieces, RefuseWhatCannotBe) {
   Split heads = over(0, {"tp"});
   heads.groups = 4;
   heads.block = 8;
-  expect_refused("dim 0 would be cut at 12, but it is in blocks of 8",
-                 [&] { held("tp=2", Box{{0, 24}}, {{heads}, {}, {}}); });
+  expect_refused("dim 0 would be cut at 12, but it is in blocks of 8", [&] {
+    held("tp=2", Box{{0, 24}}, {{heads}, {}, {}});
+  });
   Split parts = over(0, {"tp"});
   parts.parts = {{4}, {5}};
-  expect_refused("dim 0 has 8 elements, but its 2 parts 9",
-                 [&] { held("tp=2", Box{{0, 8}}, {{parts}, {}, {}}); });
+  expect_refused("dim 0 has 8 elements, but its 2 parts 9", [&] {
+    held("tp=2", Box{{0, 8}}, {{parts}, {}, {}});
+  });
   expect_refused("a placement is divided over 'dp' twice", [&] {
     held("dp=2", Box{{0, 8}}, {{over(0, {"dp"})}, {}, line_over({"dp"})});
   });

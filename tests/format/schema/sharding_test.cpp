@@ -34,10 +34,7 @@ Layout whole(const char* mesh) {
   Placement by_tp{{over("tp")}, {}, {}};
   by_tp.splits.front().dim = 1;
   const Placement of_expert{{}, {{"ep", PinTo::expert, {}, 2}}, {}};
-  return {parse_mesh(mesh),
-          {by_tp, {}, of_expert},
-          {{0}, {0}, {1}, {2, -1, 1}, {2, -1, 1}},
-          {}};
+  return {parse_mesh(mesh), {by_tp, {}, of_expert}, {{0}, {0}, {1}, {2, -1, 1}, {2, -1, 1}}, {}};
 }
 
 std::vector<std::string> held(const Layout& layout, std::size_t tensor) {
@@ -45,7 +42,8 @@ std::vector<std::string> held(const Layout& layout, std::size_t tensor) {
   std::vector<std::string> all;
   for (Rank rank = 0; rank < layout.mesh().num_ranks(); ++rank) {
     std::string text;
-    for (const Box& box : pieces.on(tensor, rank)) text += (text.empty() ? "" : " + ") + to_string(box);
+    for (const Box& box : pieces.on(tensor, rank))
+      text += (text.empty() ? "" : " + ") + to_string(box);
     all.push_back(text.empty() ? "-" : text);
   }
   return all;
@@ -75,7 +73,8 @@ TEST(Sharded, ExpertsAreDividedOverTheirOwnReplicas) {
   // 4 ranks, ep 2: expert 1 lies at ep 1, ranks 1 and 3, which are edp 0 and 1.
   const Layout layout = sharded(whole("dp=4,ep=2"), tensors, {3, {}, {}});
   EXPECT_THAT(held(layout, 3), ElementsAre("-", "[0, 2)", "-", "[2, 4)"));
-  EXPECT_THAT(held(layout, 0), ElementsAre("[0, 2) x [0, 2)", "[2, 4) x [0, 2)", "[4, 5) x [0, 2)", "-"));
+  EXPECT_THAT(held(layout, 0),
+              ElementsAre("[0, 2) x [0, 2)", "[2, 4) x [0, 2)", "[4, 5) x [0, 2)", "-"));
 }
 
 TEST(Sharded, DpAndCpAreOneIndexInTheOrderOfTheMesh) {

@@ -77,7 +77,8 @@ TEST(Stages, ByCostHaveTheLeastBottleneckAndAreEven) {
 
 // All ways to deal, tried.
 double least_bottleneck(const StageCosts& costs, Index all, std::vector<Index>& before) {
-  const Index left = std::ssize(costs.layers) - std::accumulate(before.begin(), before.end(), Index{0});
+  const Index left =
+      std::ssize(costs.layers) - std::accumulate(before.begin(), before.end(), Index{0});
   if (std::ssize(before) + 1 == all) {
     Stages stages{before};
     stages.layers.push_back(left);
@@ -123,7 +124,8 @@ TEST(Stages, OfEveryRuleArePartitionsOfAllLayers) {
           } catch (const Error& error) {
             EXPECT_EQ(error.code(), Errc::invalid_argument);
             // Too few layers for the stages, or for what is listed.
-            const bool one_stage = pp * vpp == 1 && std::string(rule).find('1') != std::string::npos;
+            const bool one_stage =
+                pp * vpp == 1 && std::string(rule).find('1') != std::string::npos;
             EXPECT_TRUE(layers < pp * vpp || one_stage)
                 << rule << " of " << layers << " on " << pp << " x " << vpp;
             continue;

@@ -132,8 +132,10 @@ TEST(SaveId, ChangesWithWhatIsSavedAndWithNothingElse) {
 TEST(SaveId, IsBlake2bOfTheIdentity) {
   std::string identity;
   write_identity({}, [&](std::string_view part) { identity += part; });
-  EXPECT_EQ(identity, R"({"layout":{"placements":[],"stages":[]},"mesh":{"axes":{},"experts":{"axes":{},"order":[]},"order":[],"virtual_stages":1},)"
-                      R"("run_id":"","side":[],"tensors":[]})");
+  EXPECT_EQ(
+      identity,
+      R"({"layout":{"placements":[],"stages":[]},"mesh":{"axes":{},"experts":{"axes":{},"order":[]},"order":[],"virtual_stages":1},)"
+      R"("run_id":"","side":[],"tensors":[]})");
   EXPECT_EQ(save_id_of({}), "8973e43caf15f90b5a3cd4d9e283ab8d");
   EXPECT_EQ(parse_save_id("000102030405060708090a0b0c0d0eff")[15], std::byte{0xff});
   EXPECT_EQ(parse_save_id("000102030405060708090a0b0c0d0eff")[10], std::byte{0x0a});

@@ -10,9 +10,9 @@
 
 #include "native_fixture.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/schema/pieces.hpp"
 #include "remesh/store/tally.hpp"
 #include "temporary_directory.hpp"
-#include "remesh/schema/pieces.hpp"
 
 namespace remesh {
 namespace {

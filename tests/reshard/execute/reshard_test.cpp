@@ -8,8 +8,8 @@
 
 #include "job.hpp"
 #include "remesh/core/error.hpp"
-#include "temporary_directory.hpp"
 #include "remesh/schema/pieces.hpp"
+#include "temporary_directory.hpp"
 
 namespace remesh {
 namespace {

@@ -18,6 +18,7 @@
 #include "remesh/core/error.hpp"
 #include "remesh/schema/cast.hpp"
 #include "remesh/store/memory_store.hpp"
+#include "seeds.hpp"
 
 namespace remesh {
 namespace {
@@ -84,7 +85,7 @@ Catalog on_another_layout(const Catalog& catalog, test::Arbitrary& arbitrary) {
 // layouts; the way back gives the first bytes again; and no layout changes a digest.
 TEST(Transfer, CarriesEveryElementOfRandomLayoutsThereAndBack) {
   Machine machine;
-  for (unsigned seed = 0; seed < 10000; ++seed) {
+  for (unsigned seed = 0; seed < test::num_seeds(1000); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     test::Arbitrary arbitrary(seed);
     const Catalog catalog = arbitrary.catalog();

@@ -10,6 +10,7 @@
 #include "dealt.hpp"
 #include "numbered_tensor.hpp"
 #include "remesh/core/error.hpp"
+#include "seeds.hpp"
 
 namespace remesh {
 namespace {
@@ -119,7 +120,7 @@ void deal(const Layout& layout, const std::vector<TensorDesc>& tensors, Counts& 
 // ranks; what each of them has and wants is dealt like cards, with no code of the schema's or the
 // planner's.
 TEST(PlanTensor, EveryWantedElementArrivesExactlyOnce) {
-  for (unsigned seed = 0; seed < 20000; ++seed) {
+  for (unsigned seed = 0; seed < test::num_seeds(2000); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     test::Arbitrary arbitrary(seed);
     // The others may be on a line with the first.

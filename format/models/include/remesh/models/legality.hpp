@@ -75,6 +75,7 @@ struct BrokenRule {
   std::string nearest;
   bool impossible = false;  ///< nobody can have such a mesh, remesh included
   /// Otherwise: those of "Megatron-Core", "torchtitan" and "DeepSpeed" that are known to refuse it.
+  /// Whether remesh takes it is then up to the model's map: those that ship cut no heads.
   std::vector<std::string> refused_by;
 
   friend bool operator==(const BrokenRule&, const BrokenRule&) = default;

@@ -32,8 +32,8 @@ class ModelMap {
   /// no map. Throws Error(corrupt) if the text is no JSON object.
   bool fits(std::string_view config_json) const;
 
-  /// Places every tensor on `mesh`, layers as `stages` says, evenly without it. Sizes come from config.json; `config_json` may be empty where
-  /// the map needs no sizes.
+  /// Places every tensor on `mesh`, layers as `stages` says, evenly without it. Sizes come from
+  /// config.json; `config_json` may be empty where the map needs no sizes.
   ///
   /// Throws Error(invalid_argument) if the mesh is illegal for the model: attention heads that tp
   /// does not divide, KV groups that tp neither divides nor is a multiple of, more stages than

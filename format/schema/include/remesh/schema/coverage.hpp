@@ -7,8 +7,8 @@
 
 namespace remesh {
 
-/// What is wrong with a set of pieces that should be one replica of a tensor: disjoint boxes, exact,
-/// in row-major order of their first elements, and none where nothing is wrong.
+/// What is wrong with a set of pieces that should be one replica of a tensor: disjoint boxes,
+/// exact, in row-major order of their first elements, and none where nothing is wrong.
 struct Coverage {
   std::vector<Box> missing;  ///< no piece has these elements
   std::vector<Box> doubled;  ///< two pieces or more have these

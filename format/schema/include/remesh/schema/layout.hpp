@@ -47,12 +47,12 @@ class Layout {
   std::span<const Placed> placed() const noexcept { return placed_; }
   const Placement& placement(std::size_t tensor) const;
 
-  /// The same placements on another mesh. Layers are dealt as `stages` says; without it they stay as
-  /// they are if the new mesh has as many stages, and are dealt by even_stages if not.
-  /// Throws Error(invalid_argument) as StageRule::deal and the constructor do, and where the mesh
-  /// cannot divide the groups of a placement (with the nearest values that would do for all
-  /// placements); Error(unsupported) if an axis of `mesh` other than dp, cp and edp is larger than 1
-  /// but no placement uses it.
+  /// The same placements on another mesh. Layers are dealt as `stages` says; without it they stay
+  /// as they are if the new mesh has as many stages, and are dealt by even_stages if not. Throws
+  /// Error(invalid_argument) as StageRule::deal and the constructor do, and where the mesh cannot
+  /// divide the groups of a placement (with the nearest values that would do for all placements);
+  /// Error(unsupported) if an axis of `mesh` other than dp, cp and edp is larger than 1 but no
+  /// placement uses it.
   Layout on(Mesh mesh, const std::optional<StageRule>& stages = {}) const;
 
   friend bool operator==(const Layout&, const Layout&) = default;

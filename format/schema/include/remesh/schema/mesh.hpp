@@ -66,7 +66,8 @@ class Mesh {
 };
 
 /// "tp=2,cp=1,dp=1,pp=2 (4 ranks, order tp-cp-dp-pp)": both meshes of a job are printed like this.
-/// With experts: "tp=2,cp=1,dp=2,pp=2; etp=1,ep=2,edp=2 (8 ranks, order tp-cp-dp-pp; etp-ep-edp-pp)".
+/// With experts: "tp=2,cp=1,dp=2,pp=2; etp=1,ep=2,edp=2 (8 ranks, order tp-cp-dp-pp;
+/// etp-ep-edp-pp)".
 std::string describe(const Mesh& mesh);
 
 }  // namespace remesh

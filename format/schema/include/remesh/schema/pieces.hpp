@@ -18,8 +18,8 @@ struct HeldBox {
   friend bool operator==(const HeldBox&, const HeldBox&) = default;
 };
 
-/// Where the parts of a checkpoint's tensors lie: a layout, worked out for its tensors. Nothing here
-/// goes through all ranks to answer for one. May be asked by many threads.
+/// Where the parts of a checkpoint's tensors lie: a layout, worked out for its tensors. Nothing
+/// here goes through all ranks to answer for one. May be asked by many threads.
 class Pieces {
  public:
   /// Both must outlive it. O(tensors) where some are on lines, else O(1).
@@ -29,10 +29,10 @@ class Pieces {
   Pieces& operator=(Pieces&&) noexcept;
   ~Pieces();
 
-  /// What `rank` holds of `tensor`, as disjoint boxes in the order in which that rank has them; none
-  /// where it holds nothing of it. A tensor without elements is held as its extent.
-  /// Throws Error(invalid_argument) as split_ranges does, or where a split names a dim that the
-  /// tensor does not have; the message names the tensor.
+  /// What `rank` holds of `tensor`, as disjoint boxes in the order in which that rank has them;
+  /// none where it holds nothing of it. A tensor without elements is held as its extent. Throws
+  /// Error(invalid_argument) as split_ranges does, or where a split names a dim that the tensor
+  /// does not have; the message names the tensor.
   std::vector<Box> on(std::size_t tensor, Rank rank) const;
 
   /// The distinct boxes of a tensor, ordered and disjoint, with their holders. Where replicas are

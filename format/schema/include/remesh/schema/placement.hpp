@@ -118,8 +118,9 @@ struct Placement {
 /// The part of `ranges`, taken as one run of indices, that falls to index `at` of `count`:
 /// ascending, disjoint, none empty, neighbours joined.
 ///
-/// Throws Error(invalid_argument), naming both numbers, where the groups cannot be divided so, where
-/// listed sizes or parts do not add up or are not `count`, or where a border would cut a block.
+/// Throws Error(invalid_argument), naming both numbers, where the groups cannot be divided so,
+/// where listed sizes or parts do not add up or are not `count`, or where a border would cut a
+/// block.
 std::vector<Range> split_ranges(const Split& split, std::span<const Range> ranges, Index count,
                                 Index at);
 

@@ -22,9 +22,9 @@ struct Stages {
   friend bool operator==(const Stages&, const Stages&) = default;
 };
 
-/// `num_layers` over `num_stages` times `virtual_stages`, as even as can be, the first stages larger
-/// by one. Throws Error(invalid_argument), naming both numbers, if there are more stages than
-/// layers.
+/// `num_layers` over `num_stages` times `virtual_stages`, as even as can be, the first stages
+/// larger by one. Throws Error(invalid_argument), naming both numbers, if there are more stages
+/// than layers.
 Stages even_stages(Index num_layers, Index num_stages, Index virtual_stages = 1);
 
 /// What the parts of a model cost, in any one unit.
@@ -45,10 +45,10 @@ class StageRule {
   StageRule() = default;
 
   /// "even"; "balanced": the embedding and the output count as a layer each; "cost": no stage costs
-  /// more than need be, and of those ways the most even one; "5,6,6,5": the layers of each stage, of
-  /// which one may be "*": as many stages as are not listed, as even as can be; or a layout string
-  /// as Megatron has it, "Et*3|(tt|)*29,m|L": E the embedding, t a layer, m a layer of multi-token
-  /// prediction (layers too, behind all others), L the loss, | the next stage.
+  /// more than need be, and of those ways the most even one; "5,6,6,5": the layers of each stage,
+  /// of which one may be "*": as many stages as are not listed, as even as can be; or a layout
+  /// string as Megatron has it, "Et*3|(tt|)*29,m|L": E the embedding, t a layer, m a layer of
+  /// multi-token prediction (layers too, behind all others), L the loss, | the next stage.
   ///
   /// Throws Error(invalid_argument), which says what is wrong where.
   static StageRule parse(std::string_view text);
@@ -58,8 +58,8 @@ class StageRule {
   void set_costs(StageCosts costs) { costs_ = std::move(costs); }
 
   /// Throws Error(invalid_argument), naming both numbers, if the rule has other stages or other
-  /// layers than asked, if a stage would be empty, or, for "cost", if no costs of as many layers are
-  /// set. The result has all layers, each once.
+  /// layers than asked, if a stage would be empty, or, for "cost", if no costs of as many layers
+  /// are set. The result has all layers, each once.
   Stages deal(Index num_layers, Index num_stages, Index virtual_stages) const;
 
  private:
@@ -69,7 +69,7 @@ class StageRule {
 
   Kind kind_ = Kind::even;
   std::string text_ = "even";
-  std::vector<Index> list_;      // -1: the "*"
+  std::vector<Index> list_;  // -1: the "*"
   std::optional<StageCosts> costs_;
 };
 

@@ -8,8 +8,8 @@
 
 namespace remesh {
 
-/// The catalog that `source` has in the format `to`, as `target` says. For "hf" that is one rank. With
-/// `map`, every tensor is placed anew by it; without, a source that has placements keeps them.
+/// The catalog that `source` has in the format `to`, as `target` says. For "hf" that is one rank.
+/// With `map`, every tensor is placed anew by it; without, a source that has placements keeps them.
 /// Where neither has rules, everything is replicated, and a mesh with tp or pp above 1 is
 /// Error(unsupported), which says `--rules FILE`.
 Catalog converted(const Catalog& source, std::string_view to, const Target& target,
