@@ -119,7 +119,7 @@ TEST(MapKeys, SplitsReachEveryPlacement) {
               ElementsAre("[0, 1)", "[1, 9)", ""));
   EXPECT_THAT(
       held("[{dim = 0, over = ['ep'], groups = 'experts'}, {dim = 1, over = ['etp']}]",
-           Box{{0, 4}, {0, 2}}, "tp=4,ep=2,etp=2"),
+           Box{{0, 4}, {0, 2}}, "dp=4,ep=2,etp=2"),
       ElementsAre("[0, 2) x [0, 1)", "[0, 2) x [1, 2)", "[2, 4) x [0, 1)", "[2, 4) x [1, 2)"));
 }
 

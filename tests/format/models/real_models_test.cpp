@@ -107,6 +107,11 @@ TEST(PublishedConfigs, AreReadWhetherAMapFitsOrNot) {
               fitting.contains(json::parse(config)["model_type"].get<std::string>()));
     (map == nullptr ? others : fit) += 1;
     if (map == nullptr) continue;
+    if (entry.path().filename() == "Kimi2-PCL.config.json") {
+      // It leaves out what it has in common with another.
+      EXPECT_THROW((void)map->needed_tensors(config, DType::bf16), Error);
+      continue;
+    }
     EXPECT_GT(map->needed_tensors(config, DType::bf16).size(), 250U);
     EXPECT_EQ(std::ssize(map->stage_costs(config).layers), layers_of(json::parse(config)));
   }
