@@ -34,6 +34,35 @@ pp = 2
 unit = "layer"
 """
 
+# What a user may say of this model: any tp, uneven ones too.
+RULES = """
+[model]
+name = "any tp"
+layers = 7
+""" + "".join(f"""
+[[tensor]]
+name = "model.layers.{{layer}}.self_attn.{name}.weight"
+split = {{dim = {dim}, groups = {groups}, divide = true, rule = "chunk", unit = "heads"}}
+""" for name, dim, groups in (("q_proj", 0, 8), ("k_proj", 0, 4), ("v_proj", 0, 4), ("o_proj", 1, 8))) + """
+[[tensor]]
+name = "model.embed_tokens.weight"
+split = {dim = 0, rule = "chunk", block = 128, unit = "vocabulary"}
+stage = "first"
+[[tensor]]
+name = "lm_head.weight"
+split = {dim = 0, rule = "chunk", block = 128, unit = "vocabulary"}
+stage = "last"
+[[tensor]]
+name = "model.norm.weight"
+stage = "last"
+""" + "".join(f"""
+[[tensor]]
+name = "model.layers.{{layer}}.{name}.weight"
+{split}
+""" for name, split in (("mlp.gate_proj", "split = {dim = 0, parts = [{size = 60}, {size = 40}]}"),
+                        ("mlp.up_proj", "split = {dim = 0, block = 4}"), ("mlp.down_proj", "split = {dim = 1}"),
+                        ("input_layernorm", ""), ("post_attention_layernorm", "")))
+
 # 7 layers, 8 heads, 4 KV groups, vocabulary 515.
 DENSE = [
     "--mesh tp=2,pp=2",
@@ -65,9 +94,19 @@ DENSE = [
     "--mesh same,dp=4",
     "--mesh dp=64 --zero 3",                               # empty shards
     "--mesh tp=2,dp=2 --zero 3 --copies 2",
+    "--mesh tp=3,pp=2 --rules rules.toml",                 # parts, sizes, and KV groups that are cut
+    "--mesh tp=5,dp=2 --rules rules.toml --zero 3",
+    "--mesh tp=8,cp=3,dp=2,order=cp-tp-dp-pp --zero 1",
+    "--mesh dp=11 --zero 3 --shard-rule flat",
+    "--mesh tp=2,dp=5 --zero 2",                           # 10 ranks
+    "--mesh pp=7,dp=2 --zero 3",
+    "--mesh pp=3,vpp=2 --stages 0,2,1,1,2,1",              # a stage without a layer
+    "--mesh @by_layer.toml --zero 1",
+    "--mesh same,tp=2",
     "--mesh like:START",
     "--mesh tp=1 --zero 0",
 ]
+assert len(DENSE) >= 40
 
 # 5 layers, 4 heads, 2 KV groups, 8 experts in each layer, a shared one.
 MIXTURE = [
@@ -90,9 +129,29 @@ MIXTURE = [
     "--mesh tp=2,dp=4,ep=4,pp=2 --stages cost",
     "--mesh dp=7 --zero 3",                                # 7 ranks
     "--mesh tp=4,dp=2,ep=8 --zero 2 --shard-rule chunk",
+    "--mesh dp=3,ep=1 --zero 3",                           # 3 ranks
+    "--mesh tp=2,dp=3,ep=2 --zero 3",                      # FSDP(3) behind TP(2) and EP(2)
+    "--mesh tp=2,dp=3,ep=2,etp=1 --zero 3 --shard-rule flat",
+    "--mesh @megatron.toml",
+    "--mesh same,ep=4",
+    "--mesh dp=12,ep=4 --zero 1",                          # 12 ranks
+    "--mesh dp=12,ep=4 --zero 3",
+    "--mesh tp=4,etp=4,pp=2",
+    "--mesh tp=4,dp=2,etp=2,ep=2,pp=2 --zero 2",
+    "--mesh cp=2,dp=2,ep=4,order=dp-cp-ep-tp-pp --zero 1",
+    "--mesh pp=5,dp=2,ep=2 --zero 3",                      # 10 ranks
+    "--mesh pp=2,vpp=2,ep=2,tp=2 --stages E|tt|t|ttL",
+    "--mesh @by_layer.toml",
+    "--mesh same,ep=2,etp=1",
+    "--mesh dp=5 --zero 1",                                # 5 ranks
+    "--mesh dp=6,ep=2 --zero 2 --shard-rule chunk --copies 2",
+    "--mesh pp=3,dp=4,ep=2 --stages balanced --zero 1",    # 12 ranks
+    "--mesh tp=2,dp=4,ep=8 --zero 3",
+    "--mesh tp=1,dp=2,ep=2",
     "--mesh like:START",
     "--mesh tp=1 --zero 0",
 ]
+assert len(MIXTURE) >= 40
 
 
 def remesh(directory, *arguments):
@@ -114,6 +173,7 @@ class Layouts(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.directory)
         (self.directory / "megatron.toml").write_text(MEGATRON)
         (self.directory / "by_layer.toml").write_text(BY_LAYER)
+        (self.directory / "rules.toml").write_text(RULES)
 
     def walk(self, fixture, steps):
         hf = FIXTURES / fixture
@@ -122,8 +182,7 @@ class Layouts(unittest.TestCase):
         for number, step in enumerate(steps):
             now = f"ck{number}"
             remesh(self.directory, "reshard", before, now, *step.replace("START", "start").split())
-            remesh(self.directory, "verify", now)
-            remesh(self.directory, "verify", now, "--against", hf)
+            remesh(self.directory, "verify", now, "--against", hf)  # and of itself, at level full
             if before != "start":
                 shutil.rmtree(self.directory / before)
             before = now

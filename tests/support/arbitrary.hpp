@@ -131,7 +131,11 @@ class Arbitrary {
       split_before.push_back(next.dim);
       drawn.splits.push_back(std::move(next));
     }
-    if (wide && !free_axes.empty() && chance(40)) drawn.flat = flat(free_axes);
+    if (wide && !free_axes.empty() && chance(40)) {
+      drawn.flat = flat(free_axes);
+    } else if (wide && chance(30)) {
+      drawn.scaled = scales(desc.extent, drawn.splits);
+    }
     return drawn;
   }
 
@@ -250,7 +254,7 @@ class Arbitrary {
 
   // Whether a placement leaves the axes of a line to it, and is of the same grid.
   static bool fits(const Flat& flat, const Placement& placement) {
-    if (placement.flat) return false;
+    if (placement.flat || !placement.scaled.empty()) return false;
     const auto grid_of = [](const std::string& axis) {
       return axis == "pp" ? 0 : axis[0] == 'e' ? 2 : 1;
     };
@@ -295,10 +299,24 @@ class Arbitrary {
       split.parts = parts(total, count);
     } else if (chance(40)) {
       split.block = between(2, 4);
-    } else if (chance(40) && total > 0) {
-      split.per = between(2, 4);
-      split.whole = (total - 1) * split.per + between(1, split.per);
     }
+  }
+
+  // Dims in blocks that have scales, or of scales: whole groups, parts and sizes would be cut.
+  std::vector<Scaled> scales(const Box& extent, const std::vector<Split>& splits) {
+    std::vector<Scaled> drawn;
+    for (int dim = 0; dim < extent.ndim(); ++dim) {
+      const bool plain = std::ranges::none_of(splits, [&](const Split& split) {
+        return split.dim == dim &&
+               (split.groups > 0 || !split.parts.empty() || !split.sizes.empty());
+      });
+      if (!plain || !chance(30)) continue;
+      Scaled scaled{dim, between(2, 4), 0};
+      const Index size = extent[dim].size();
+      if (chance(50) && size > 0) scaled.of = (size - 1) * scaled.block + between(1, scaled.block);
+      drawn.push_back(scaled);
+    }
+    return drawn;
   }
 
   std::vector<Part> parts(Index total, Index count) {

@@ -166,10 +166,13 @@ class Dealer {
     return mine;
   }
 
-  static Hand deal(const Split& split, const Hand& hand, Seat seat) {
+  static Hand deal(const Split& split, const Scaled& scaled, const Hand& hand, Seat seat) {
     Hand mine;
-    if (split.per == 1) {
-      const auto gets = all_runs(split, std::ssize(hand), seat, split.block);
+    // Packs that keep both kinds of borders.
+    Index block = split.block;
+    while (block % scaled.block != 0) block += split.block;
+    if (scaled.of == 0) {
+      const auto gets = all_runs(split, std::ssize(hand), seat, block);
       for (std::size_t place = 0; place < hand.size(); ++place) {
         if (gets[place]) mine.push_back(hand[place]);
       }
@@ -178,15 +181,15 @@ class Dealer {
     // A scale goes where the rows go for which it stands.
     Hand rows;
     for (const Index scale : hand) {
-      for (Index row = scale * split.per; row < std::min((scale + 1) * split.per, split.whole);
+      for (Index row = scale * scaled.block; row < std::min((scale + 1) * scaled.block, scaled.of);
            ++row) {
         rows.push_back(row);
       }
     }
-    const auto gets = all_runs(split, std::ssize(rows), seat, split.per);
+    const auto gets = all_runs(split, std::ssize(rows), seat, block);
     for (std::size_t place = 0; place < rows.size(); ++place) {
       if (!gets[place]) continue;
-      const Index scale = rows[place] / split.per;
+      const Index scale = rows[place] / scaled.block;
       if (mine.empty() || mine.back() != scale) mine.push_back(scale);
     }
     return mine;
@@ -228,7 +231,11 @@ class Dealer {
     }
     for (const Split& split : layout_.placement(tensor).splits) {
       Hand& hand = hands[static_cast<std::size_t>(split.dim)];
-      hand = deal(split, hand, seat(split.over, rank));
+      Scaled scaled;
+      for (const Scaled& one : layout_.placement(tensor).scaled) {
+        if (one.dim == split.dim) scaled = one;
+      }
+      hand = deal(split, scaled, hand, seat(split.over, rank));
     }
     std::vector<Index> elements{0};
     for (int dim = 0; dim < extent.ndim(); ++dim) {

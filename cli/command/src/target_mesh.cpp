@@ -79,7 +79,11 @@ Target target_of(const JobOptions& options, std::string_view to, const Mesh& sou
   said.mesh = options.mesh;
   if (options.mesh.starts_with('@')) said = mesh_file(options.mesh.substr(1), files);
   if (!options.stages.empty()) said.stages = StageRule::parse(options.stages);
-  if (options.zero) said.sharding = Sharding{*options.zero, {}, {}};
+  // What the lines are like stays as the file has it.
+  if (options.zero) {
+    if (!said.sharding) said.sharding.emplace();
+    said.sharding->zero = *options.zero;
+  }
   if (!options.shard_rule.empty()) set_rule(options.shard_rule, said.sharding);
   check_has_mesh(to, said);
   Target target(mesh_of(said.mesh, to, source, files));

@@ -75,6 +75,12 @@ class MeshFileReader {
       file_.fail(zero.source(), fmt::format("'zero' is {}, but 0, 1, 2 or 3 is expected", stage));
     }
     sharding.zero = static_cast<int>(stage);
+    for (const char* key : {"shard_rule", "line"}) {
+      if (const auto* node = root.find(key); node != nullptr && stage == 0) {
+        file_.fail(node->source(),
+                   fmt::format("there is '{}', but 'zero' is 0: nothing is divided", key));
+      }
+    }
     if (const auto* rule = root.find("shard_rule")) {
       const std::string text = detail::text_of(file_, *rule, "shard_rule");
       if (text != "chunk" && text != "flat") {

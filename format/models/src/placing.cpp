@@ -26,7 +26,8 @@ std::string texts(const std::vector<Expression>& shape) {
 std::uint32_t Placing::place(const Claim& claim, const TensorDesc& tensor) {
   const Applied& applied = apply(claim.rule);
   if (claim.is_state && !lies_like(applied, tensor)) {
-    return intern({.splits = {}, .pins = placements_[applied.placement].pins, .flat = {}});
+    return intern(
+        {.splits = {}, .pins = placements_[applied.placement].pins, .flat = {}, .scaled = {}});
   }
   check_extent(claim.rule, applied, tensor);
   check_splits(placements_[applied.placement], tensor);
@@ -39,6 +40,7 @@ const Placing::Applied& Placing::apply(std::uint32_t number) {
   const TensorRule& rule = rules_.tensors[number];
   Placement placement;
   for (const SplitEntry& entry : rule.splits) placement.splits.push_back(split_of(entry));
+  placement.scaled = scaled_of(rule);
   if (const auto to = values_.pin(rule.stage)) placement.pins.push_back({"pp", *to, {}, 0});
   if (rule.name.has_expert()) {
     placement.pins.push_back({"ep", PinTo::expert, {}, values_.count(*rules_.experts)});
@@ -52,9 +54,10 @@ const Placing::Applied& Placing::apply(std::uint32_t number) {
 // Whether a state has the shape of its parameter, as far as the rule tells.
 bool Placing::lies_like(const Applied& applied, const TensorDesc& tensor) const {
   if (applied.extent) return *applied.extent == tensor.extent;
-  return std::ranges::all_of(placements_[applied.placement].splits, [&](const Split& split) {
+  const Placement& placement = placements_[applied.placement];
+  return std::ranges::all_of(placement.splits, [&](const Split& split) {
     return split.dim < tensor.extent.ndim() &&
-           (split.groups == 0 || split.per > 1 ||
+           (split.groups == 0 || scaled_dim(placement, split.dim) != nullptr ||
             tensor.extent[split.dim].size() % split.groups == 0);
   });
 }
@@ -66,12 +69,21 @@ std::uint32_t Placing::intern(Placement placement) {
   return number;
 }
 
+std::vector<Scaled> Placing::scaled_of(const TensorRule& rule) const {
+  std::vector<Scaled> scaled;
+  for (std::size_t dim = 0; dim < rule.blocks.size(); ++dim) {
+    const Index block = values_.count(rule.blocks[dim]);
+    if (block == 1) continue;
+    scaled.push_back(
+        {static_cast<int>(dim), block, rule.of.empty() ? Index{0} : values_.count(rule.of[dim])});
+  }
+  return scaled;
+}
+
 Split Placing::split_of(const SplitEntry& entry) const {
   Split split = entry.split;
   if (entry.groups) split.groups = values_.count(*entry.groups);
   if (entry.block) split.block = values_.count(*entry.block);
-  if (entry.per) split.per = values_.count(*entry.per);
-  if (entry.whole) split.whole = values_.count(*entry.whole);
   for (const Expression& size : entry.sizes) split.sizes.push_back(values_.evaluate(size));
   for (const PartEntry& part : entry.parts) {
     split.parts.push_back({values_.count(part.size),
@@ -95,13 +107,9 @@ void Placing::check_splits(const Placement& placement, const TensorDesc& tensor)
       fail_shape(tensor, fmt::format("model '{}' splits its dim {}, but it has {} dims",
                                      rules_.name, split.dim, tensor.extent.ndim()));
     }
-    const Index stored = tensor.extent[split.dim].size();
-    const Index size = split.per > 1 ? split.whole : stored;
-    if (split.per > 1 && stored != (size + split.per - 1) / split.per) {
-      fail_shape(tensor, fmt::format("its dim {} has {} elements, but one for each {} of {} is {}",
-                                     split.dim, stored, split.per, size,
-                                     (size + split.per - 1) / split.per));
-    }
+    const Scaled* const scaled = scaled_dim(placement, split.dim);
+    const bool of_scales = scaled != nullptr && scaled->of > 0;
+    const Index size = of_scales ? scaled->of : tensor.extent[split.dim].size();
     if (split.groups != 0 && size % split.groups != 0) {
       fail_shape(tensor, fmt::format("its dim {} has {} elements, which {} {} do not divide",
                                      split.dim, size, split.groups, split.unit));

@@ -39,6 +39,7 @@ class Placing {
   std::uint32_t intern(Placement placement);
   bool lies_like(const Applied& applied, const TensorDesc& tensor) const;
   Split split_of(const SplitEntry& entry) const;
+  std::vector<Scaled> scaled_of(const TensorRule& rule) const;
   void check_extent(std::uint32_t rule, const Applied& applied, const TensorDesc& tensor) const;
   void check_splits(const Placement& placement, const TensorDesc& tensor) const;
 

@@ -58,8 +58,6 @@ struct SplitEntry {
   Split split;
   std::optional<Expression> groups;
   std::optional<Expression> block;
-  std::optional<Expression> per;
-  std::optional<Expression> whole;
   std::vector<PartEntry> parts;
   std::vector<Expression> sizes;
 };
@@ -76,6 +74,8 @@ struct TensorRule {
   NamePattern name;
   std::optional<std::vector<Expression>> shape;
   std::vector<SplitEntry> splits;
+  std::vector<Expression> blocks;  ///< for each dim, 1 where it is in none; empty: in none at all
+  std::vector<Expression> of;      ///< of scales: the weight's shape
   StageRule stage;
   std::vector<Condition> needed;  ///< all of them must hold
   /// Which layers have it, as a half-open range; left out: all.

@@ -28,6 +28,7 @@ class RulesReader {
   // tensor_toml.cpp: what its tensors are.
   void read_tensors(const toml::node& node);
   TensorRule read_tensor(const toml::table& table) const;
+  void read_blocks(const TomlTable& entry, TensorRule& rule) const;
   std::vector<Expression> read_shape(const toml::node& node) const;
   std::vector<SplitEntry> read_splits(const toml::node& node) const;
   SplitEntry read_split(const toml::table& table) const;

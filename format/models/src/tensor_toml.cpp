@@ -96,7 +96,7 @@ void RulesReader::read_tensors(const toml::node& node) {
 
 TensorRule RulesReader::read_tensor(const toml::table& table) const {
   const TomlTable entry(file_, table, "[[tensor]]",
-                        {"name", "shape", "split", "stage", "needed", "layers"});
+                        {"name", "shape", "split", "stage", "needed", "layers", "blocks", "of"});
   const toml::node& name = entry.need("name");
   const std::string pattern = text_of(file_, name, "name");
   TensorRule rule{};
@@ -119,8 +119,25 @@ TensorRule RulesReader::read_tensor(const toml::table& table) const {
     }
     rule.layers.emplace(expression(range[0], "layers"), expression(range[1], "layers"));
   }
+  read_blocks(entry, rule);
   check_tensor(rule, table);
   return rule;
+}
+
+void RulesReader::read_blocks(const TomlTable& entry, TensorRule& rule) const {
+  const toml::node* const blocks = entry.find("blocks");
+  const toml::node* const of = entry.find("of");
+  if (of != nullptr && blocks == nullptr) {
+    file_.fail(of->source(), "there is 'of', but no 'blocks' that have a scale each");
+  }
+  if (blocks == nullptr) return;
+  rule.blocks = read_shape(*blocks);
+  if (of != nullptr) rule.of = read_shape(*of);
+  const std::size_t dims = rule.shape ? rule.shape->size() : rule.blocks.size();
+  if (rule.blocks.size() != dims || (of != nullptr && rule.of.size() != dims)) {
+    file_.fail(blocks->source(),
+               fmt::format("'blocks' and 'of' have one number for each of {} dims", dims));
+  }
 }
 
 void RulesReader::check_tensor(const TensorRule& rule, const toml::table& table) const {
@@ -165,9 +182,9 @@ std::vector<SplitEntry> RulesReader::read_splits(const toml::node& node) const {
 }
 
 SplitEntry RulesReader::read_split(const toml::table& table) const {
-  const TomlTable entry(file_, table, "'split'",
-                        {"dim", "over", "groups", "share", "divide", "unit", "rule", "block", "per",
-                         "whole", "parts", "sizes"});
+  const TomlTable entry(
+      file_, table, "'split'",
+      {"dim", "over", "groups", "share", "divide", "unit", "rule", "block", "parts", "sizes"});
   SplitEntry read{};
   read.split.dim = dim_of(entry);
   read.split.over = axes_of(entry);
@@ -178,8 +195,6 @@ SplitEntry RulesReader::read_split(const toml::table& table) const {
   read.split.beyond = read_beyond(entry, read.groups.has_value());
   read.split.unit = entry.text("unit", read.groups ? "groups" : "");
   if (const auto* block = entry.find("block")) read.block = expression(*block, "block");
-  if (const auto* per = entry.find("per")) read.per = expression(*per, "per");
-  if (const auto* whole = entry.find("whole")) read.whole = expression(*whole, "whole");
   if (const auto* parts = entry.find("parts")) read.parts = read_parts(*parts);
   if (const auto* sizes = entry.find("sizes")) {
     for (const toml::node& size : list_of(file_, *sizes, "sizes")) {
@@ -195,14 +210,8 @@ SplitEntry RulesReader::read_split(const toml::table& table) const {
 void RulesReader::check_split(const SplitEntry& read, const TomlTable& entry) const {
   const auto fail = [&](std::string_view why) { file_.fail(entry.table().source(), why); };
   const bool has_sizes = !read.sizes.empty();
-  if (has_sizes && (read.groups || read.block || read.per || entry.find("rule") != nullptr)) {
-    fail("'sizes' leave nothing to 'groups', 'block', 'per' and 'rule'");
-  }
-  if (read.per.has_value() != read.whole.has_value()) {
-    fail("'per' and 'whole' go together: a scale for each 'per' of 'whole'");
-  }
-  if (read.per && read.block) {
-    fail("'per' and 'block' exclude each other: scales are not in blocks");
+  if (has_sizes && (read.groups || read.block || entry.find("rule") != nullptr)) {
+    fail("'sizes' leave nothing to 'groups', 'block' and 'rule'");
   }
   if (read.groups && !read.parts.empty()) {
     fail("'groups' and 'parts' exclude each other: parts have their own");

@@ -14,7 +14,6 @@
 namespace remesh {
 namespace {
 
-constexpr std::array<std::string_view, 3> dense_only{"tp", "cp", "dp"};
 constexpr std::array<std::string_view, 3> experts_only{"etp", "ep", "edp"};
 
 // The axes over which a placement is divided.
@@ -39,60 +38,77 @@ bool pins_by(const Placement& placement, PinTo to) {
   return std::ranges::any_of(placement.pins, [to](const Pin& pin) { return pin.to == to; });
 }
 
-template <std::size_t n>
-std::string_view first_of(const Placement& placement, const std::array<std::string_view, n>& axes) {
-  const auto found =
-      std::ranges::find_if(axes, [&](std::string_view axis) { return uses(placement, axis); });
-  return found == axes.end() ? std::string_view() : *found;
+[[noreturn]] void fail(const std::string& why) { throw Error(Errc::invalid_argument, why); }
+
+void check_number(const char* what, Index value, Index least, Index most) {
+  if (value >= least && value <= most) return;
+  fail(fmt::format("{} of a placement is {}, but a number from {} to {} is expected", what, value,
+                   least, most));
 }
 
-// An axis can count only once, and the two grids have no coordinates in common but those of pp.
-void check_axes(const Placement& placement) {
+void check_count(const char* what, std::size_t count, std::size_t most) {
+  if (count > most)
+    fail(fmt::format("a placement has {} {}, but at most {} are possible", count, what, most));
+}
+
+// An axis can count only once; and the two grids have no coordinates in common but those of pp.
+void check_axes(const Placement& placement, const Mesh& mesh) {
   std::vector<std::string_view> axes = divided_over(placement);
   std::ranges::sort(axes);
   if (const auto twice = std::ranges::adjacent_find(axes); twice != axes.end()) {
-    throw Error(Errc::invalid_argument,
-                fmt::format("a placement is divided over '{}' twice", *twice));
+    fail(fmt::format("a placement is divided over '{}' twice", *twice));
   }
-  const std::string_view dense = first_of(placement, dense_only);
-  const std::string_view expert = first_of(placement, experts_only);
+  for (const Pin& pin : placement.pins) {
+    if (!std::ranges::binary_search(axes, std::string_view(pin.axis))) continue;
+    fail(fmt::format("a placement is divided over '{0}', and pinned to some of '{0}'", pin.axis));
+  }
+  for (const Pin& pin : placement.pins) axes.push_back(pin.axis);
+  std::string_view dense;
+  std::string_view expert;
+  for (const std::string_view axis : axes) {
+    if (axis == "pp") continue;
+    const bool of_experts =
+        std::ranges::find(experts_only, axis) != experts_only.end() ||
+        std::ranges::find(mesh.expert_axes(), axis, &Axis::name) != mesh.expert_axes().end();
+    (of_experts ? expert : dense) = axis;
+  }
   if (dense.empty() || expert.empty()) return;
-  throw Error(
-      Errc::invalid_argument,
-      fmt::format("a placement uses '{}' and '{}', which are axes of two grids", dense, expert));
+  fail(fmt::format("a placement uses '{}' and '{}', which are axes of two grids", dense, expert));
+}
+
+void check_split(const Split& split) {
+  check_count("axes in a split", split.over.size(), most_steps);
+  check_count("parts", split.parts.size(), most_steps);
+  check_count("listed sizes", split.sizes.size(), most_listed);
+  check_number("a block", split.block, 1, most_block);
+  for (const Part& part : split.parts) check_number("a part", part.size, 0, most_run);
 }
 
 void check_flat(const Flat& flat) {
-  constexpr Index most = Index{1} << 40;
-  const auto check = [&](const char* what, Index value, Index least) {
-    if (value >= least && value <= most) return;
-    throw Error(Errc::invalid_argument,
-                fmt::format("{} of a line is {}, but a number from {} to {} "
-                            "is expected",
-                            what, value, least, most));
-  };
-  check("the alignment", flat.align, 1);
-  check("the bucket", flat.bucket, 0);
-  check("the padding", flat.pad, 1);
-  check("the padding of each range", flat.pad_each, 1);
+  check_count("axes in a line", flat.over.size(), most_steps);
+  check_number("the alignment", flat.align, 1, most_padding);
+  check_number("the bucket", flat.bucket, 0, most_run);
+  check_number("the padding", flat.pad, 1, most_padding);
+  check_number("the padding of each range", flat.pad_each, 1, most_padding);
 }
 
-void check_numbers(const Split& split) {
-  if (split.block >= 1 && split.per >= 1 && (split.per == 1 || split.block == 1) &&
-      split.groups >= 0 && split.whole >= 0) {
-    return;
-  }
-  throw Error(
-      Errc::invalid_argument,
-      fmt::format("a split has blocks of {} and {} for each index of {}; one of the two must "
-                  "be 1, and none below",
-                  split.block, split.per, split.whole));
-}
-
-void check_placement(const Placement& placement) {
-  check_axes(placement);
-  for (const Split& split : placement.splits) check_numbers(split);
+void check_placement(const Placement& placement, const Mesh& mesh) {
+  check_count("splits", placement.splits.size(), most_steps);
+  check_count("pins", placement.pins.size(), most_steps);
+  for (const Split& split : placement.splits) check_split(split);
   if (placement.flat) check_flat(*placement.flat);
+  for (const Scaled& scaled : placement.scaled) {
+    check_number("a block", scaled.block, 1, most_block);
+    check_number("what scales are of", scaled.of, 0, most_run);
+    check_number("a dim", scaled.dim, 0, max_ndim - 1);
+    if (std::ranges::count(placement.scaled, scaled.dim, &Scaled::dim) > 1) {
+      fail(fmt::format("a placement has dim {} in blocks twice", scaled.dim));
+    }
+  }
+  if (placement.flat && !placement.scaled.empty()) {
+    fail("a placement is in blocks that have scales, and a range of a line, which would cut them");
+  }
+  check_axes(placement, mesh);
 }
 
 void check_layer(const Placement& placement, const Placed& tensor, Index num_layers) {
@@ -153,7 +169,7 @@ Layout::Layout(Mesh mesh, std::vector<Placement> placements, std::vector<Placed>
             "a layout lists {} stages, but its mesh has pp {}{}", stages_.layers.size(), pp,
             mesh_.virtual_stages() == 1 ? "" : fmt::format(" and vpp {}", mesh_.virtual_stages())));
   }
-  for (const Placement& placement : placements_) check_placement(placement);
+  for (const Placement& placement : placements_) check_placement(placement, mesh_);
   const Index num_layers = stages_.num_layers();
   for (const Placed& tensor : placed_) {
     if (tensor.placement >= placements_.size()) {

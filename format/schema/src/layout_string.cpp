@@ -12,6 +12,7 @@ namespace {
 
 // What a string may become when its repetitions are written out, and how deep they may nest.
 constexpr std::size_t most_letters = std::size_t{1} << 20;
+constexpr std::size_t most_work = 16 * most_letters;
 constexpr int most_depth = 16;
 
 class Expansion {
@@ -30,6 +31,14 @@ class Expansion {
                 fmt::format("cannot read stages '{}': at character {}: {}", text_, at_ + 1, why));
   }
 
+  // What is written out counts, whether it stays or not.
+  void spend(std::size_t letters) {
+    if (letters > most_work - spent_) {
+      fail(fmt::format("it takes more than {} steps to write out", most_work));
+    }
+    spent_ += letters;
+  }
+
   bool next_is(char letter) const { return at_ < text_.size() && text_[at_] == letter; }
 
   std::string sequence(int depth) {
@@ -44,6 +53,7 @@ class Expansion {
       if (times > 0 && one.size() > (most_letters - letters.size()) / times) {
         fail(fmt::format("it has more than {} layers and stages", most_letters));
       }
+      spend(one.size() * times + 1);
       for (std::size_t k = 0; k < times; ++k) letters += one;
     }
     return letters;
@@ -80,6 +90,7 @@ class Expansion {
 
   std::string_view text_;
   std::size_t at_ = 0;
+  std::size_t spent_ = 0;
 };
 
 }  // namespace

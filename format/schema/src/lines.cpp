@@ -129,8 +129,15 @@ Range Lines::range_of(std::size_t tensor, Rank rank, Index num_elements) const {
                     joint);
   }
   const Line& line = line_for(line_of_[tensor], rank);
-  const Place& place = line.places.at(static_cast<std::uint32_t>(tensor));
-  return range_in(place.begin, line.buckets[place.bucket], num_elements, joint);
+  const auto place = line.places.find(static_cast<std::uint32_t>(tensor));
+  if (place == line.places.end()) {
+    throw Error(
+        Errc::invalid_argument,
+        fmt::format("cannot place {}: it lies on a line that others of the line's ranks do not "
+                    "have",
+                    to_string(tensors_[tensor])));
+  }
+  return range_in(place->second.begin, line.buckets[place->second.bucket], num_elements, joint);
 }
 
 }  // namespace remesh::detail

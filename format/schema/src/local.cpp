@@ -40,6 +40,27 @@ void check_dim(const Split& split, const TensorDesc& desc) {
                           to_string(desc), split.dim, desc.extent.ndim()));
 }
 
+// As many scales as their weight has blocks.
+void check_scales(const Placement& how, const TensorDesc& desc) {
+  for (const Scaled& scaled : how.scaled) {
+    if (scaled.dim >= desc.extent.ndim()) {
+      throw Error(
+          Errc::invalid_argument,
+          fmt::format("cannot place {}: its placement has dim {} in blocks, but it has {} dims",
+                      to_string(desc), scaled.dim, desc.extent.ndim()));
+    }
+    if (scaled.of == 0) continue;
+    const Index size = desc.extent[scaled.dim].size();
+    const Index all = scaled.of / scaled.block + (scaled.of % scaled.block != 0 ? 1 : 0);
+    if (size == all) continue;
+    throw Error(
+        Errc::invalid_argument,
+        fmt::format("cannot place {}: its dim {} has {} elements, but one scale for each {} of "
+                    "{} is {}",
+                    to_string(desc), scaled.dim, size, scaled.block, scaled.of, all));
+  }
+}
+
 // The indices [begin, end) of all ranges, taken as one run.
 std::vector<Range> part_of(const std::vector<Range>& ranges, Range run) {
   std::vector<Range> part;
@@ -146,6 +167,7 @@ std::optional<Local> local_of(const Layout& layout, std::size_t tensor, const Te
   for (const Pin& pin : how.pins) {
     if (!pinned_here(pin, layout, layout.placed()[tensor], rank)) return std::nullopt;
   }
+  check_scales(how, desc);
   Local local;
   for (int dim = 0; dim < desc.extent.ndim(); ++dim) {
     local.dims.emplace_back();
@@ -156,7 +178,9 @@ std::optional<Local> local_of(const Layout& layout, std::size_t tensor, const Te
     const Joint joint = joint_of(split.over, layout.mesh(), rank);
     std::vector<Range>& ranges = local.dims[static_cast<std::size_t>(split.dim)];
     try {
-      ranges = split_ranges(split, ranges, joint.count, joint.at);
+      const Scaled* const scaled = scaled_dim(how, split.dim);
+      ranges = scaled == nullptr ? split_ranges(split, ranges, joint.count, joint.at)
+                                 : split_ranges(split, *scaled, ranges, joint.count, joint.at);
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("cannot place {}: {}", to_string(desc), error.what()));
     }

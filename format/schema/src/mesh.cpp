@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "remesh/core/error.hpp"
+#include "remesh/schema/stages.hpp"
 
 namespace remesh {
 namespace {
@@ -117,9 +118,9 @@ Mesh::Mesh(std::vector<Axis> axes_fastest_first, std::vector<Axis> expert_axes_f
   check_grid(axes_);
   check_grid(expert_axes_);
   if (!expert_axes_.empty()) check_both(axes_, expert_axes_);
-  if (virtual_stages_ < 1 || virtual_stages_ > most_ranks) {
+  if (virtual_stages_ < 1 || virtual_stages_ > most_stages) {
     fail(fmt::format("vpp is {}, but a whole number from 1 to {} is expected", virtual_stages_,
-                     most_ranks));
+                     most_stages));
   }
   if (virtual_stages_ > 1 && size("pp") == 1) {
     fail(fmt::format("vpp is {}, but pp is 1; virtual stages are for pipelines of 2 and more",

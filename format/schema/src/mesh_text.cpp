@@ -206,20 +206,19 @@ Words order_of(const Mesh& mesh) {
                           describe(mesh)));
 }
 
-// How much of the asked ep would do, on either side.
-std::string nearest_experts(Index ranks, Index etp, Index asked) {
+// What of an axis would do instead of what was asked, on either side.
+std::string nearest_divisors(std::string_view axis, Index ranks, Index asked) {
   constexpr Index farthest = Index{1} << 16;  // beyond any real mesh
   std::vector<std::string> texts;
-  const auto legal = [&](Index ep) { return ranks % etp == 0 && ranks / etp % ep == 0; };
   const Index highest = std::min(asked - 1, ranks);
-  for (Index ep = highest; ep > std::max(Index{0}, highest - farthest); --ep) {
-    if (!legal(ep)) continue;
-    texts.push_back(fmt::format("ep={}", ep));
+  for (Index size = highest; size > std::max(Index{0}, highest - farthest); --size) {
+    if (ranks % size != 0) continue;
+    texts.push_back(fmt::format("{}={}", axis, size));
     break;
   }
-  for (Index ep = asked + 1; ep <= std::min(ranks, asked + farthest); ++ep) {
-    if (!legal(ep)) continue;
-    texts.push_back(fmt::format("ep={}", ep));
+  for (Index size = asked + 1; size <= std::min(ranks, asked + farthest); ++size) {
+    if (ranks % size != 0) continue;
+    texts.push_back(fmt::format("{}={}", axis, size));
     break;
   }
   if (texts.empty()) return {};
@@ -241,7 +240,9 @@ std::vector<Axis> expert_grid(const Written& written, const Mesh& base, const Wo
     written.fail(
         fmt::format("the experts share the {} ranks of tp*cp*dp, which etp {} * ep {} does "
                     "not divide{}",
-                    ranks, etp, ep, nearest_experts(ranks, etp, ep)));
+                    ranks, etp, ep,
+                    ranks % etp == 0 ? nearest_divisors("ep", ranks / etp, ep)
+                                     : nearest_divisors("etp", ranks, etp)));
   }
   Words full = order;
   complete(full, ordered_names);

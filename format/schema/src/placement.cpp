@@ -141,26 +141,24 @@ std::vector<Range> divided(const Split& split, std::span<const Range> ranges, In
   return taken;
 }
 
-// Divides what the indices stand for, and comes back to them.
-std::vector<Range> divided_as_weight(const Split& split, std::span<const Range> ranges, Index count,
-                                     Index at) {
+// Divides what the scales stand for, and comes back to them.
+std::vector<Range> divided_scales(const Split& of_weight, const Scaled& scaled,
+                                  std::span<const Range> ranges, Index count, Index at) {
   // No more of them than the weight has, so that no product leaves 63 bits.
-  const Index all = split.whole / split.per + (split.whole % split.per != 0 ? 1 : 0);
+  const Index all = scaled.of / scaled.block + (scaled.of % scaled.block != 0 ? 1 : 0);
   if (!ranges.empty() && ranges.back().end > all) {
     throw Error(Errc::invalid_argument,
-                fmt::format("dim {} goes up to {}, but one for each {} of {} is {}", split.dim,
-                            ranges.back().end, split.per, split.whole, all));
+                fmt::format("dim {} goes up to {}, but one scale for each {} of {} is {}",
+                            scaled.dim, ranges.back().end, scaled.block, scaled.of, all));
   }
-  Split of_weight = split;
-  of_weight.per = 1;
-  of_weight.block = split.per;
   std::vector<Range> of_rows;
   for (const Range& range : ranges) {
-    of_rows.push_back({range.begin * split.per, std::min(range.end * split.per, split.whole)});
+    of_rows.push_back({range.begin * scaled.block, std::min(range.end * scaled.block, scaled.of)});
   }
   std::vector<Range> taken = divided(of_weight, of_rows, count, at);
   for (Range& range : taken) {
-    range = {range.begin / split.per, range.end / split.per + (range.end % split.per != 0 ? 1 : 0)};
+    range = {range.begin / scaled.block,
+             range.end / scaled.block + (range.end % scaled.block != 0 ? 1 : 0)};
   }
   return taken;
 }
@@ -195,8 +193,20 @@ std::string to_string(const Flat& flat) {
 
 std::vector<Range> split_ranges(const Split& split, std::span<const Range> ranges, Index count,
                                 Index at) {
-  return split.per > 1 ? divided_as_weight(split, ranges, count, at)
-                       : divided(split, ranges, count, at);
+  return divided(split, ranges, count, at);
+}
+
+std::vector<Range> split_ranges(const Split& split, const Scaled& scaled,
+                                std::span<const Range> ranges, Index count, Index at) {
+  Split in_blocks = split;
+  in_blocks.block = std::lcm(split.block, scaled.block);
+  return scaled.of > 0 ? divided_scales(in_blocks, scaled, ranges, count, at)
+                       : divided(in_blocks, ranges, count, at);
+}
+
+const Scaled* scaled_dim(const Placement& placement, int dim) noexcept {
+  const auto found = std::ranges::find(placement.scaled, dim, &Scaled::dim);
+  return found == placement.scaled.end() ? nullptr : &*found;
 }
 
 Range split_range(const Split& split, Range range, Index count, Index at) {
@@ -216,6 +226,10 @@ std::string to_string(const Placement& placement) {
   }
   for (const Pin& pin : placement.pins) add(to_string(pin));
   if (placement.flat) add(to_string(*placement.flat));
+  for (const Scaled& scaled : placement.scaled) {
+    add(fmt::format("dim {} {} {}", scaled.dim, scaled.of > 0 ? "scales of" : "in blocks of",
+                    scaled.block));
+  }
   return text.empty() ? "replicated" : text;
 }
 

@@ -51,25 +51,6 @@ Placement undivided(const Placement& placement) {
   return whole;
 }
 
-// Behind a split in blocks, or of scales, comes one of the same kind.
-Split chunk_of(const Placement& placement, std::vector<std::string> axes) {
-  Split chunk;
-  chunk.over = std::move(axes);
-  chunk.rule = SplitRule::chunk;
-  for (const Split& split : placement.splits) {
-    if (split.dim != 0) continue;
-    chunk.block = split.block;
-    chunk.per = split.per;
-    chunk.whole = split.whole;
-  }
-  return chunk;
-}
-
-bool is_in_blocks(const Placement& placement) {
-  return std::ranges::any_of(placement.splits,
-                             [](const Split& split) { return split.block > 1 || split.per > 1; });
-}
-
 class Sharder {
  public:
   Sharder(const Layout& layout, const Sharding& sharding)
@@ -83,15 +64,19 @@ class Sharder {
     if (!wanted || desc.extent.ndim() == 0) return placed;
     std::vector<std::string> axes = axes_of(layout_.mesh(), placed);
     if (rule_ == ShardRule::chunk) {
-      placed.splits.push_back(chunk_of(placed, std::move(axes)));
+      Split chunk;
+      chunk.over = std::move(axes);
+      chunk.rule = SplitRule::chunk;
+      placed.splits.push_back(std::move(chunk));
       return placed;
     }
-    if (is_in_blocks(placed)) {
+    if (!placed.scaled.empty()) {
       throw Error(
           Errc::unsupported,
-          fmt::format("cannot place {} on a line: it is in blocks, and its scales would lie "
-                      "elsewhere; say `--shard-rule chunk`",
-                      to_string(desc)));
+          fmt::format(
+              "cannot place {} on a line: it is in blocks that have scales, which a range would "
+              "cut; say `--shard-rule chunk`",
+              to_string(desc)));
     }
     placed.flat = line_of(desc, is_state, std::move(axes));
     return placed;

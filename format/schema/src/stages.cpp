@@ -57,13 +57,13 @@ std::vector<Index> parse_list(std::string_view text) {
 
 // The embedding and the output count as layers, and are taken off again.
 std::vector<Index> with_ends(Index num_layers, Index all) {
-  std::vector<Index> layers = balanced(num_layers + 2, all);
   if (num_layers + 2 < all) {
     throw Error(Errc::invalid_argument,
                 fmt::format("cannot deal {} layers, the embedding and the output to {} pipeline "
-                            "stages: a stage would be empty; at most {} are legal",
+                            "stages: a stage would have none of them; at most {} are legal",
                             num_layers, all, num_layers + 2));
   }
+  std::vector<Index> layers = balanced(num_layers + 2, all);
   --layers.front();
   --layers.back();
   return layers;
@@ -152,6 +152,13 @@ class ByCost {
   std::vector<double> sums_;
 };
 
+void check_stages(Index num_stages, Index virtual_stages) {
+  if (num_stages <= most_stages / virtual_stages) return;
+  throw Error(Errc::invalid_argument,
+              fmt::format("cannot deal layers to {} x {} pipeline stages: at most {} are possible",
+                          num_stages, virtual_stages, most_stages));
+}
+
 void check_no_more_stages(Index num_layers, Index num_stages, Index virtual_stages) {
   const Index all = num_stages * virtual_stages;
   if (all <= num_layers) return;
@@ -184,6 +191,7 @@ Index Stages::stage_of(Index layer) const {
 }
 
 Stages even_stages(Index num_layers, Index num_stages, Index virtual_stages) {
+  check_stages(num_stages, virtual_stages);
   check_no_more_stages(num_layers, num_stages, virtual_stages);
   return {balanced(num_layers, num_stages * virtual_stages)};
 }
@@ -259,6 +267,7 @@ std::vector<Index> StageRule::listed(Index num_layers, Index all) const {
 }
 
 Stages StageRule::deal(Index num_layers, Index num_stages, Index virtual_stages) const {
+  check_stages(num_stages, virtual_stages);
   const Index all = num_stages * virtual_stages;
   Stages stages;
   switch (kind_) {

@@ -54,12 +54,18 @@ void UnevenSplits::look_at(const Placement& placement, const TensorDesc& desc) {
   for (const Split& split : placement.splits) {
     const Index count = joint_size(layout_.mesh(), split);
     std::vector<Range>& ranges = left.at(static_cast<std::size_t>(split.dim));
-    const std::vector<Range> before = std::exchange(ranges, split_ranges(split, ranges, count, 0));
+    const Scaled* const scaled = scaled_dim(placement, split.dim);
+    const auto share = [&](const std::vector<Range>& of, Index at) {
+      return scaled == nullptr ? split_ranges(split, of, count, at)
+                               : split_ranges(split, *scaled, of, count, at);
+    };
+    const std::vector<Range> before = ranges;
+    ranges = share(before, 0);
     const Index total = size_of(before);
     if (split.groups != 0 || total % count == 0) continue;
     std::vector<Index> parts;
     for (Index at = 0; at < count; ++at) {
-      parts.push_back(size_of(split_ranges(split, before, count, at)));
+      parts.push_back(size_of(share(before, at)));
     }
     const std::string what =
         split.unit.empty() ? fmt::format("dim {} of '{}'", split.dim, desc.name) : split.unit;

@@ -22,8 +22,6 @@ constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 // What is looped over for each tensor or rank must not come without bounds from a file.
 constexpr Index most_ranks = Index{1} << 20;
 constexpr std::size_t most_axes = 64;
-constexpr std::size_t most_steps = 64;
-constexpr std::size_t most_stages = 16'384;
 
 template <typename Enum>
 struct Named {
@@ -73,11 +71,9 @@ Json json_of(const Split& split) {
           {"groups", split.groups},
           {"over", split.over},
           {"parts", std::move(parts)},
-          {"per", split.per},
           {"rule", name_of(split.rule, rules)},
           {"sizes", split.sizes},
-          {"unit", split.unit},
-          {"whole", split.whole}};
+          {"unit", split.unit}};
 }
 
 Json json_of(const Flat& flat) {
@@ -97,8 +93,13 @@ Json json_of(const Placement& placement) {
                     {"experts", pin.experts},
                     {"to", name_of(pin.to, targets)}});
   }
+  Json scaled = Json::array();
+  for (const Scaled& one : placement.scaled) {
+    scaled.push_back({{"block", one.block}, {"dim", one.dim}, {"of", one.of}});
+  }
   return {{"flat", placement.flat ? json_of(*placement.flat) : Json(nullptr)},
           {"pins", std::move(pins)},
+          {"scaled", std::move(scaled)},
           {"splits", std::move(splits)}};
 }
 
@@ -116,18 +117,18 @@ Enum parse_name(const Members& members, std::string_view key,
 
 Part parse_part(const Json& value) {
   const Members members(value, "a part", {"beyond", "groups", "size"});
-  return {.size = members.integer("size", 0, most),
+  return {.size = members.integer("size", 0, most_run),
           .groups = members.integer("groups", 0, most),
           .beyond = parse_name(members, "beyond", beyonds)};
 }
 
 Split parse_split(const Json& value) {
-  const Members members(value, "a split",
-                        {"beyond", "block", "dim", "groups", "over", "parts", "per", "rule",
-                         "sizes", "unit", "whole"});
-  // Sizes are multiplied by these: they must stay far from what 63 bits hold.
-  constexpr std::int64_t most_block = std::int64_t{1} << 20;
-  constexpr std::int64_t most_whole = std::int64_t{1} << 40;
+  const Members members(
+      value, "a split",
+      {"beyond", "block", "dim", "groups", "over", "parts", "rule", "sizes", "unit"});
+  check_count(members.array("over").size(), most_steps, "axes of one split");
+  check_count(members.array("parts").size(), most_steps, "parts of one split");
+  check_count(members.array("sizes").size(), most_listed, "listed sizes");
   Split split{.dim = static_cast<int>(members.integer("dim", 0, max_ndim - 1)),
               .over = members.texts("over"),
               .rule = parse_name(members, "rule", rules),
@@ -135,34 +136,30 @@ Split parse_split(const Json& value) {
               .groups = members.integer("groups", 0, most),
               .beyond = parse_name(members, "beyond", beyonds),
               .block = members.integer("block", 1, most_block),
-              .per = members.integer("per", 1, most_block),
-              .whole = members.integer("whole", 0, most_whole),
               .parts = {},
               .unit = members.text("unit")};
-  check_count(split.over.size(), most_axes, "axes of one split");
-  check_count(members.array("parts").size(), most_steps, "parts of one split");
-  Index left = most_whole;
-  for (const Json& part : members.array("parts")) {
-    split.parts.push_back(parse_part(part));
-    left -= std::min(split.parts.back().size, most_whole + 1);
-    if (left < 0) damaged("the parts of a split are too large", "RM605");
-  }
+  for (const Json& part : members.array("parts")) split.parts.push_back(parse_part(part));
   return split;
+}
+
+Scaled parse_scaled(const Json& value) {
+  const Members members(value, "a dim in blocks", {"block", "dim", "of"});
+  return {.dim = static_cast<int>(members.integer("dim", 0, max_ndim - 1)),
+          .block = members.integer("block", 1, most_block),
+          .of = members.integer("of", 0, most_run)};
 }
 
 std::optional<Flat> parse_flat(const Json& value) {
   if (value.is_null()) return std::nullopt;
   const Members members(value, "a line",
                         {"align", "bucket", "name", "over", "pad", "pad_each", "reversed", "unit"});
-  constexpr std::int64_t most_padding = std::int64_t{1} << 20;
-  constexpr std::int64_t most_bucket = std::int64_t{1} << 40;
-  check_count(members.array("over").size(), most_axes, "axes of one line");
+  check_count(members.array("over").size(), most_steps, "axes of one line");
   return Flat{.over = members.texts("over"),
               .unit = parse_name(members, "unit", units),
               .name = members.text("name"),
               .reversed = members.boolean("reversed"),
               .align = members.integer("align", 1, most_padding),
-              .bucket = members.integer("bucket", 0, most_bucket),
+              .bucket = members.integer("bucket", 0, most_run),
               .pad = members.integer("pad", 1, most_padding),
               .pad_each = members.integer("pad_each", 1, most_padding)};
 }
@@ -255,7 +252,7 @@ Layout parse_layout(const Json& value, Mesh mesh, std::vector<Placed> placed) {
   const Members members(value, "'layout'", {"placements", "stages"});
   std::vector<Placement> placements;
   for (const Json& each : members.array("placements")) {
-    const Members placement(each, "a placement", {"flat", "pins", "splits"});
+    const Members placement(each, "a placement", {"flat", "pins", "scaled", "splits"});
     check_count(placement.array("splits").size(), most_steps, "splits of one placement");
     check_count(placement.array("pins").size(), most_steps, "pins of one placement");
     placements.emplace_back();
@@ -266,6 +263,10 @@ Layout parse_layout(const Json& value, Mesh mesh, std::vector<Placed> placed) {
       placements.back().pins.push_back(parse_pin(pin));
     }
     placements.back().flat = parse_flat(placement.at("flat"));
+    check_count(placement.array("scaled").size(), max_ndim, "dims in blocks");
+    for (const Json& scaled : placement.array("scaled")) {
+      placements.back().scaled.push_back(parse_scaled(scaled));
+    }
   }
   return {std::move(mesh), std::move(placements), std::move(placed), parse_stages(members)};
 }

@@ -76,27 +76,35 @@ class TensorCheck {
   }
 
  private:
-  // The boxes that the layout gives to a rank, as they are stored: replicas may be cut at each
-  // other's borders.
-  std::vector<Box> expected(std::size_t tensor, Rank rank) {
-    if (!pieces_.may_be_cut(tensor)) return pieces_.on(tensor, rank);
-    if (held_of_ != tensor) {
-      held_ = pieces_.of(tensor);
-      held_of_ = tensor;
+  // Whether the layout has that rank store that box: what the rank holds, or, where replicas are
+  // cut at each other's borders, a part of it. That is seldom so, and takes a look at all ranks.
+  bool is_wanted(const Extent& extent, const std::vector<Box>& held) {
+    if (std::ranges::find(held, extent.box) != held.end()) return true;
+    const bool is_part = std::ranges::any_of(
+        held, [&](const Box& box) { return !extent.box.empty() && contains(box, extent.box); });
+    if (!is_part || !pieces_.may_be_cut(extent.tensor)) return false;
+    if (held_of_ != extent.tensor) {
+      looks_ += static_cast<std::size_t>(catalog_.layout.mesh().num_ranks());
+      if (looks_ > most_looks) {
+        throw Error(
+            Errc::out_of_memory,
+            fmt::format("to see which rank stores what takes more than {} looks", most_looks),
+            "RM605");
+      }
+      cells_ = pieces_.of(extent.tensor);
+      held_of_ = extent.tensor;
     }
-    std::vector<Box> boxes;
-    for (const HeldBox& held : held_) {
-      if (std::ranges::binary_search(held.holders, rank)) boxes.push_back(held.box);
-    }
-    return boxes;
+    const auto cell = std::ranges::lower_bound(cells_, extent.box, {}, &HeldBox::box);
+    return cell != cells_.end() && cell->box == extent.box &&
+           std::ranges::binary_search(cell->holders, extent.rank);
   }
 
   void check_box(const TensorDesc& desc, const Extent& extent) {
-    const std::vector<Box> wanted = expected(extent.tensor, extent.rank);
-    if (std::ranges::find(wanted, extent.box) == wanted.end()) {
+    const std::vector<Box> held = pieces_.on(extent.tensor, extent.rank);
+    if (!is_wanted(extent, held)) {
       complain("RM304", desc, extent.box,
                fmt::format("rank {} stores it, but the layout gives {} to that rank", extent.rank,
-                           list_of(wanted)));
+                           list_of(held)));
     }
     byte_view(desc, extent.box);  // throws if a border falls within a byte
   }
@@ -133,10 +141,10 @@ class TensorCheck {
   }
 
   // The absent shards themselves were reported: what they held is no hole.
-  void forgive_unread(std::size_t tensor, const TensorDesc& desc, std::vector<Box>& holes) {
+  void forgive_unread(std::size_t tensor, const TensorDesc& desc, std::vector<Box>& holes) const {
     for (const Rank rank : unread_) {
       if (holes.empty() || holes.size() > most_boxes_to_cut) return;
-      for (const Box& elsewhere : expected(tensor, rank)) {
+      for (const Box& elsewhere : pieces_.on(tensor, rank)) {
         if (desc.extent.empty()) {
           holes.clear();
         } else {
@@ -146,7 +154,7 @@ class TensorCheck {
     }
   }
 
-  void report_holes(std::size_t tensor, const TensorDesc& desc) {
+  void report_holes(std::size_t tensor, const TensorDesc& desc) const {
     // Whoever looks for every hole of many shards has much to look for.
     if (unread_.size() * catalog_.tensors.size() > most_looks) return;
     std::vector<Box> holes = not_stored(tensor, desc);
@@ -168,8 +176,9 @@ class TensorCheck {
 
   const Catalog& catalog_;
   const Pieces pieces_;
-  std::size_t held_of_ = ~std::size_t{0};  // the tensor of which held_ is what lies where
-  std::vector<HeldBox> held_;
+  std::size_t held_of_ = ~std::size_t{0};  // the tensor of which cells_ are the boxes
+  std::vector<HeldBox> cells_;
+  std::size_t looks_ = 0;
   const ExtentMap& extents_;
   std::span<const Rank> unread_;
   const Complaints& complaints_;

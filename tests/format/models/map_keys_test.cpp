@@ -111,8 +111,6 @@ TEST(MapKeys, SplitsReachEveryPlacement) {
                   "[6, 8) + [12, 16)"));
   EXPECT_THAT(held("{dim = 0, block = 'block'}", Box{{0, 10}}, "tp=2"),
               ElementsAre("[0, 8)", "[8, 10)"));
-  EXPECT_THAT(held("{dim = 0, per = 'block', whole = 10}", Box{{0, 3}}, "tp=2"),
-              ElementsAre("[0, 2)", "[2, 3)"));
   EXPECT_THAT(held("{dim = 0, groups = 2, divide = true, rule = 'chunk'}", Box{{0, 10}}, "tp=4"),
               ElementsAre("[0, 3)", "[3, 6)", "[6, 9)", "[9, 10)"));
   EXPECT_THAT(held("{dim = 0, sizes = [1, 'hidden', 0]}", Box{{0, 9}}, "tp=3"),
@@ -121,6 +119,21 @@ TEST(MapKeys, SplitsReachEveryPlacement) {
       held("[{dim = 0, over = ['ep'], groups = 'experts'}, {dim = 1, over = ['etp']}]",
            Box{{0, 4}, {0, 2}}, "dp=4,ep=2,etp=2"),
       ElementsAre("[0, 2) x [0, 1)", "[0, 2) x [1, 2)", "[2, 4) x [0, 1)", "[2, 4) x [1, 2)"));
+}
+
+TEST(MapKeys, WeightsAndScalesAreInTheSameBlocks) {
+  const std::string two =
+      "[[tensor]]\nname = 'w'\nshape = [10, 'hidden']\nblocks = ['block', 'block']\nsplit = {dim = "
+      "0}\n"
+      "[[tensor]]\nname = 's'\nshape = ['10 // block', 'hidden // block']\nblocks = ['block', "
+      "'block']\n"
+      "of = [10, 'hidden']\nsplit = {dim = 0}\n";
+  const ModelMap map = ModelMap::parse(head + two, "m.toml");
+  const std::vector<TensorDesc> tensors = map.needed_tensors(R"({"n": 1})", DType::u8);
+  const Layout layout = map.place(tensors, R"({"n": 1})", parse_mesh("tp=2"));
+  EXPECT_EQ(test::box_on(layout, tensors, 0, 0), (Box{{0, 8}, {0, 8}}));
+  EXPECT_EQ(test::box_on(layout, tensors, 1, 0), (Box{{0, 2}, {0, 2}}));
+  EXPECT_EQ(test::box_on(layout, tensors, 1, 1), (Box{{2, 3}, {0, 2}}));
 }
 
 TEST(MapKeys, SayWhatIsWrong) {
@@ -133,12 +146,10 @@ TEST(MapKeys, SayWhatIsWrong) {
       {"{dim = 0, share = true}", "'share' is true, but there are no 'groups' to share"},
       {"{dim = 0, divide = true}", "'divide' is true, but there are no 'groups' to divide"},
       {"{dim = 0, groups = 2, share = true, divide = true}", "'share' and 'divide' exclude each other"},
-      {"{dim = 0, per = 2}", "'per' and 'whole' go together"},
-      {"{dim = 0, per = 2, whole = 8, block = 2}", "'per' and 'block' exclude each other"},
       {"{dim = 0, groups = 2, parts = [{size = 1}, {size = 2}]}", "'groups' and 'parts' exclude each other"},
       {"{dim = 0, parts = [{size = 1}]}", "there are 1 'parts', but from 2 to 64 are possible"},
       {"{dim = 0, parts = [{size = 1}, {groups = 2}]}", "a part has no 'size'"},
-      {"{dim = 0, sizes = [1, 2], rule = 'chunk'}", "'sizes' leave nothing to 'groups', 'block', 'per' and 'rule'"},
+      {"{dim = 0, sizes = [1, 2], rule = 'chunk'}", "'sizes' leave nothing to 'groups', 'block' and 'rule'"},
       {"{dim = 0, groups = 2, rule = 'chunk'}", "'groups' are always dealt evenly"},
   };
   // clang-format on
@@ -160,6 +171,10 @@ TEST(MapKeys, SayWhatIsWrong) {
       EXPECT_THAT(error.what(), HasSubstr(message));
     }
   };
+  expect_refused("[[tensor]]\nname = 'w'\nof = [4]",
+                 "there is 'of', but no 'blocks' that have a scale each");
+  expect_refused("[[tensor]]\nname = 'w'\nshape = [4, 4]\nblocks = [2]",
+                 "'blocks' and 'of' have one number for each of 2 dims");
   expect_refused("[[tensor]]\nname = 'w'\nlayers = [0, 1]",
                  "there are 'layers', but the name has no {layer}");
   expect_refused("[[tensor]]\nname = 'w.{layer}'\nlayers = [0]",

@@ -73,6 +73,7 @@ TEST(MeshFile, SaysWhereItIsWrong) {
       {"mesh = \"tp=2\"\nstages = [1, \"a\"]", "line 2, column 14: 'stages' is a text"},
       {"mesh = \"tp=2\"\nzero = 4", "line 2, column 8: 'zero' is 4, but 0, 1, 2 or 3 is expected"},
       {"mesh = \"tp=2\"\nshard_rule = \"flat\"", "there is 'shard_rule', but no 'zero' that it is about"},
+      {"mesh = \"tp=2\"\nzero = 0\n[line]\nalign = 2", "there is 'line', but 'zero' is 0: nothing is divided"},
       {"mesh = \"tp=2\"\nzero = 1\nshard_rule = \"flt\"", "line 3, column 14: 'shard_rule' is 'flt', but chunk or flat is expected"},
       {"mesh = \"tp=2\"\nzero = 1\nshard_rule = \"chunk\"\n[line]\nalign = 2", "there is a 'line', but 'shard_rule' is chunk"},
       {"mesh = \"tp=2\"\nzero = 1\n[line]\nalign = 0", "line 4, column 9: 'align' is 0, but a number from 1 to"},

@@ -204,16 +204,25 @@ TEST(PublishedConfigs, DeepSeekScalesLieWithTheirWeights) {
   EXPECT_EQ(held("model.layers.0.mlp.up_proj.weight_scale_inv", 3), "[54, 72) x [0, 56)")
       << "18,432 rows over 8 are 18 blocks each";
   EXPECT_EQ(held("model.layers.61.eh_proj.weight", 3), "") << "the last stage's";
-  // 8 heads of q_b over tp 16 are 12 blocks; 4 over 32 are 6, but 576 rows of the dense MLP
-  // are 4.5.
+  // tp 32 deals the 144 blocks of the dense MLP as 5 and 4.
+  const Layout uneven = map.place(tensors, config, parse_mesh("tp=32,ep=32"));
+  const auto number = [&](const std::string& name) {
+    return static_cast<std::size_t>(std::ranges::find(tensors, name, &TensorDesc::name) -
+                                    tensors.begin());
+  };
+  const Pieces dealt(uneven, tensors);
+  const std::string up = "model.layers.0.mlp.up_proj.weight";
+  EXPECT_EQ(to_string(dealt.on(number(up), 1).front()), "[640, 1280) x [0, 7168)");
+  EXPECT_EQ(to_string(dealt.on(number(up + "_scale_inv"), 1).front()), "[5, 10) x [0, 56)");
+  // A head of q_b is 192 rows, a block and a half: one for each rank would cut it.
+  const Layout narrow = map.place(tensors, config, parse_mesh("tp=128,ep=128"));
+  const Pieces cut(narrow, tensors);
   try {
-    const Layout narrow = map.place(tensors, config, parse_mesh("tp=32,ep=32"));
-    const Pieces cut(narrow, tensors);
-    for (std::size_t i = 0; i < tensors.size(); ++i) (void)cut.on(i, 1);
+    (void)cut.on(number(q_b), 1);
     ADD_FAILURE() << "a block was cut";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(),
-                testing::HasSubstr("would be cut at 576, but it is in blocks of 128"));
+                testing::HasSubstr("would be cut at 192, but it is in blocks of 128"));
   }
 }
 

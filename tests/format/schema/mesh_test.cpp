@@ -95,7 +95,7 @@ TEST(Mesh, RefusesGridsThatDoNotFitEachOther) {
           "the next stage is 2 ranks on in order tp-pp, but 1 in the experts' order pp-ep; both "
           "grids must have the same pipelines");
   refused({{"tp", 2}}, {{"tp", 2}}, 1, "axis 'tp' stands in both grids");
-  refused({{"pp", 2}}, {}, 0, "vpp is 0, but a whole number from 1 to 2147483648 is expected");
+  refused({{"pp", 2}}, {}, 0, "vpp is 0, but a whole number from 1 to 16384 is expected");
 }
 
 TEST(Mesh, HasADifferentPlaceForEachRank) {

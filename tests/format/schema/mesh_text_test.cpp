@@ -137,7 +137,7 @@ TEST(ParseMesh, SaysWhatIsWrong) {
       {"tp=2,ep=8",         "cannot read mesh 'tp=2,ep=8': the experts share the 2 ranks of tp*cp*dp, which etp 1 * ep 8 does not divide; the nearest legal value is ep=2"},
       {"dp=6,ep=4",         "cannot read mesh 'dp=6,ep=4': the experts share the 6 ranks of tp*cp*dp, which etp 1 * ep 4 does not divide; the nearest legal values are ep=3 and ep=6"},
       {"dp=6,ep=2,etp=2",   "cannot read mesh 'dp=6,ep=2,etp=2': the experts share the 6 ranks of tp*cp*dp, which etp 2 * ep 2 does not divide; the nearest legal values are ep=1 and ep=3"},
-      {"etp=2",             "cannot read mesh 'etp=2': the experts share the 1 ranks of tp*cp*dp, which etp 2 * ep 1 does not divide"},
+      {"etp=2",             "cannot read mesh 'etp=2': the experts share the 1 ranks of tp*cp*dp, which etp 2 * ep 1 does not divide; the nearest legal value is etp=1"},
       {"vpp=2",             "cannot build a mesh: vpp is 2, but pp is 1; virtual stages are for pipelines of 2 and more"},
       {"tp=2,dp=2,pp=2,ep=4,order=tp-pp-dp-cp-ep", "cannot build a mesh: the next stage is 2 ranks on in order tp-pp-dp-cp, but 1 in the experts' order etp-pp-edp-ep; both grids must have the same pipelines"},
       {std::string(81, 'x'), "cannot read mesh 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...': unknown axis 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'; the axes are tp, cp, dp, pp, ep and etp"},

@@ -111,10 +111,11 @@ TEST(PiecesByHand, BlocksStayWholeAndScalesGoWithThem) {
   Split rows = over(0, {"tp"});
   rows.block = 8;
   EXPECT_THAT(held("tp=2", Box{{0, 20}}, {{rows}, {}, {}}), ElementsAre("[0, 16)", "[16, 20)"));
-  Split scales = over(0, {"tp"});
-  scales.per = 8;
-  scales.whole = 20;
-  EXPECT_THAT(held("tp=2", Box{{0, 3}}, {{scales}, {}, {}}), ElementsAre("[0, 2)", "[2, 3)"));
+  // The same as a dim that has scales, and its three scales.
+  const Placement weight{{over(0, {"tp"})}, {}, {}, {{0, 8, 0}}};
+  const Placement scales{{over(0, {"tp"})}, {}, {}, {{0, 8, 20}}};
+  EXPECT_THAT(held("tp=2", Box{{0, 20}}, weight), ElementsAre("[0, 16)", "[16, 20)"));
+  EXPECT_THAT(held("tp=2", Box{{0, 3}}, scales), ElementsAre("[0, 2)", "[2, 3)"));
   // A vocabulary of 50257 padded to a multiple of 128 x tp 8: 6400 each, 5457 real ones at the end.
   Split vocabulary = over(0, {"tp"}, SplitRule::chunk);
   vocabulary.block = 128;
@@ -237,6 +238,45 @@ TEST(Pieces, OfReplicasThatAreCutDifferentlyAreDisjoint) {
                                         HeldBox{Box{{2, 4}}, {2, 3}}));
 }
 
+// What no oracle of single tensors sees: whatever divides them, every block of a weight lies where
+// its scale does, and no block is cut.
+TEST(Pieces, OfWeightsAndTheirScalesLieTogether) {
+  for (unsigned seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    test::Arbitrary arbitrary(seed);
+    const Index block = arbitrary.between(2, 5);
+    const Index rows = arbitrary.between(1, 40);
+    const Index columns = arbitrary.between(1, 40);
+    const auto blocks = [block](Index size) { return (size + block - 1) / block; };
+    const std::vector<TensorDesc> tensors{
+        {"w", DType::u8, Box{{0, rows}, {0, columns}}},
+        {"s", DType::u8, Box{{0, blocks(rows)}, {0, blocks(columns)}}}};
+    Placement weight;
+    for (const char* axis : {"tp", "dp"}) {
+      weight.splits.push_back(over(static_cast<int>(arbitrary.between(0, 1)), {axis},
+                                   arbitrary.chance(50) ? SplitRule::chunk : SplitRule::balanced));
+    }
+    Placement scales = weight;
+    weight.scaled = {{0, block, 0}, {1, block, 0}};
+    scales.scaled = {{0, block, rows}, {1, block, columns}};
+    const Mesh mesh({{"tp", arbitrary.between(1, 4)}, {"dp", arbitrary.between(1, 4)}});
+    const Layout layout(mesh, {weight, scales}, {{0}, {1}}, {});
+    const Pieces pieces(layout, tensors);
+    for (Rank rank = 0; rank < mesh.num_ranks(); ++rank) {
+      const std::vector<Box> of_weight = pieces.on(0, rank);
+      const std::vector<Box> of_scales = pieces.on(1, rank);
+      ASSERT_EQ(of_weight.size(), of_scales.size());
+      if (of_weight.empty()) continue;
+      for (int dim = 0; dim < 2; ++dim) {
+        const Range scaled = of_scales.front()[dim];
+        ASSERT_EQ(of_weight.front()[dim].begin, scaled.begin * block);
+        ASSERT_EQ(of_weight.front()[dim].end,
+                  std::min(scaled.end * block, tensors[0].extent[dim].end));
+      }
+    }
+  }
+}
+
 TEST(Pieces, RefuseWhatCannotBe) {
   const auto expect_refused = [](const char* message, const auto& call) {
     try {
@@ -258,6 +298,21 @@ TEST(Pieces, RefuseWhatCannotBe) {
   expect_refused("dim 0 has 8 elements, but its 2 parts 9", [&] {
     held("tp=2", Box{{0, 8}}, {{parts}, {}, {}});
   });
+  expect_refused("its dim 0 has 4 elements, but one scale for each 8 of 20 is 3", [&] {
+    held("tp=2", Box{{0, 4}}, {{over(0, {"tp"})}, {}, {}, {{0, 8, 20}}});
+  });
+  expect_refused("a placement is in blocks that have scales, and a range of a line", [&] {
+    held("dp=2", Box{{0, 8}}, {{}, {}, line_over({"dp"}), {{0, 4, 0}}});
+  });
+  expect_refused("a placement is divided over 'pp', and pinned to some of 'pp'", [&] {
+    held("pp=2", Box{{0, 8}}, {{}, {{"pp", PinTo::first, {}, 0}}, line_over({"pp"}), {}});
+  });
+  expect_refused(
+      "the padding of a placement is 2097152, but a number from 1 to 1048576 is expected", [&] {
+        Flat wide = line_over({"dp"});
+        wide.pad = 2097152;
+        held("dp=2", Box{{0, 8}}, {{}, {}, wide, {}});
+      });
   expect_refused("a placement is divided over 'dp' twice", [&] {
     held("dp=2", Box{{0, 8}}, {{over(0, {"dp"})}, {}, line_over({"dp"})});
   });

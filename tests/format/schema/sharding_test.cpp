@@ -106,14 +106,28 @@ TEST(Sharded, LinesAreAsAsked) {
   EXPECT_EQ(line.align, 8);
 }
 
+// Megatron pads its vocabulary, and divides its optimizer's states as ranges of a buffer.
+TEST(Sharded, PaddedVocabulariesLieOnLinesToo) {
+  const std::vector<TensorDesc> padded{{"w", DType::bf16, Box{{0, 10}}},
+                                       {"w@master", DType::f32, Box{{0, 10}}}};
+  Placement vocabulary{{over("tp")}, {}, {}};
+  vocabulary.splits.front().rule = SplitRule::chunk;
+  vocabulary.splits.front().block = 4;
+  const Layout before(parse_mesh("tp=2,dp=2"), {vocabulary}, {{0}, {0}}, {});
+  const Layout layout = sharded(before, padded, {1, {}, {}});
+  // 8 rows and 2 on the tp ranks; over dp 2 in ranges of a multiple of 2: 4 + 4, and 2 + 0.
+  const Pieces pieces(layout, padded);
+  EXPECT_THAT(pieces.on(1, 0), ElementsAre(Box{{0, 4}}));
+  EXPECT_THAT(pieces.on(1, 1), ElementsAre(Box{{8, 10}}));
+  EXPECT_THAT(pieces.on(1, 2), ElementsAre(Box{{4, 8}}));
+  EXPECT_TRUE(pieces.on(1, 3).empty());
+}
+
 TEST(Sharded, BlocksStayWholeInChunksAndAreRefusedOnLines) {
   const std::vector<TensorDesc> quantised{{"w", DType::f8_e4m3, Box{{0, 20}, {0, 4}}},
                                           {"w_scale", DType::f32, Box{{0, 3}, {0, 4}}}};
-  Placement rows{{over("tp")}, {}, {}};
-  rows.splits.front().block = 8;
-  Placement scales{{over("tp")}, {}, {}};
-  scales.splits.front().per = 8;
-  scales.splits.front().whole = 20;
+  const Placement rows{{}, {}, {}, {{0, 8, 0}}};
+  const Placement scales{{}, {}, {}, {{0, 8, 20}}};
   const Layout before(parse_mesh("dp=2"), {rows, scales}, {{0}, {1}}, {});
   const Layout layout = sharded(before, quantised, {3, {}, {}});
   const Pieces pieces(layout, quantised);
@@ -125,7 +139,8 @@ TEST(Sharded, BlocksStayWholeInChunksAndAreRefusedOnLines) {
     ADD_FAILURE() << "was placed";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Errc::unsupported);
-    EXPECT_THAT(error.what(), HasSubstr("it is in blocks, and its scales would lie elsewhere"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("it is in blocks that have scales, which a range would cut"));
   }
 }
 

@@ -174,6 +174,8 @@ TEST(Stages, SayWhatIsWrong) {
       {"Et*|L", 4, 2, 1, "at character 4: a number is expected behind *"},
       {"Etx|L", 4, 2, 1, "at character 3: E, t, m, L, |, (, ) or * is expected"},
       {"E((((t*1000)*1000)*1000)*1000)L", 4, 2, 1, "more than 1048576 layers and stages"},
+      {"E((t*1000)*1000)*0((t*1000)*1000)*0((t*1000)*1000)*0((t*1000)*1000)*0((t*1000)*1000)*0((t*1000)*1000)*0((t*1000)*1000)*0((t*1000)*1000)*0((t*1000)*1000)*0((t*1000)*1000)*0((t*1000)*1000)*0((t*1000)*1000)*0((t*1000)*1000)*0((t*1000)*1000)*0((t*1000)*1000)*0((t*1000)*1000)*0((t*1000)*1000)*0L", 4, 2, 1, "it takes more than 16777216 steps to write out"},
+      {"balanced", 4, 2, 1000000, "cannot deal layers to 2 x 1000000 pipeline stages: at most 16384 are possible"},
       {"E(((((((((((((((((((t)))))))))))))))))))L", 4, 2, 1, "nested too deep"},
   };
   // clang-format on

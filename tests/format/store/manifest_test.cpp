@@ -84,8 +84,8 @@ TEST(Manifest, LooksLikeThis) {
       to_json(small),
       StrEq(
           R"({"files":[{"header_crc":"crc64xz:00000000000000aa","name":"shard-00000-of-00002.h5","size":5000}],)"
-          R"("format":"remesh","format_version":0,"layout":{"placements":[{"flat":null,"pins":[{"axis":"pp","coordinates":[],"experts":0,"to":"layer"}],)"
-          R"("splits":[{"beyond":"refuse","block":1,"dim":0,"groups":2,"over":["tp"],"parts":[],"per":1,"rule":"balanced","sizes":[],"unit":"heads","whole":0}]}],"stages":[2]},)"
+          R"("format":"remesh","format_version":0,"layout":{"placements":[{"flat":null,"pins":[{"axis":"pp","coordinates":[],"experts":0,"to":"layer"}],"scaled":[],)"
+          R"("splits":[{"beyond":"refuse","block":1,"dim":0,"groups":2,"over":["tp"],"parts":[],"rule":"balanced","sizes":[],"unit":"heads"}]}],"stages":[2]},)"
           R"("mesh":{"axes":{"pp":1,"tp":2},"experts":{"axes":{},"order":[]},"order":["tp","pp"],"virtual_stages":1},"packaging":null,"run_id":"","save_id":")" +
           small.catalog.save_id +
           R"(","side":[{"digest":"crc64xz:00000000000000ff","name":"config.json","size":3}],)"
@@ -184,8 +184,8 @@ TEST(Manifest, EveryDefectIsRefusedByName) {
       {"a split over an axis twice",
        [](json& m) {
          m["layout"]["placements"][0]["splits"] = {{{"beyond", "refuse"}, {"block", 1}, {"dim", 0}, {"groups", 0},
-             {"over", {"tp", "tp"}}, {"parts", json::array()}, {"per", 1}, {"rule", "balanced"}, {"sizes", json::array()},
-             {"unit", ""}, {"whole", 0}}};
+             {"over", {"tp", "tp"}}, {"parts", json::array()}, {"rule", "balanced"}, {"sizes", json::array()},
+             {"unit", ""}}};
        },
        "RM103: a placement is divided over 'tp' twice"},
       {"other format", [](json& m) { m["format"] = "hf"; },

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -43,14 +44,10 @@ struct Split {
   /// 0, or the number of equal groups that make up the dim and stay whole: attention heads.
   Index groups = 0;
   Beyond beyond = Beyond::refuse;
-  /// Borders fall on multiples of this, from the dim's first index on: the rows that share a scale,
-  /// or what a vocabulary is padded to (with SplitRule::chunk, 50257 over tp 8 in blocks of 128 is
-  /// Megatron's 6400 rows each, the last rank's padding left out).
+  /// Borders fall on multiples of this, from the dim's first index on: what a vocabulary is padded
+  /// to (with SplitRule::chunk, 50257 over tp 8 in blocks of 128 is Megatron's 6400 rows each, the
+  /// last rank's padding left out), or pairs that stay together.
   Index block = 1;
-  /// Where not 1: an index stands for so many of what is divided, the last one for the rest of
-  /// `whole`: the scales of blocks, which are divided as their weight is.
-  Index per = 1;
-  Index whole = 0;          ///< with `per`: the size of the weight's dim
   std::vector<Part> parts;  ///< empty, or what the dim consists of; instead of `groups`
   std::string unit;         ///< what a group is, for errors: "attention heads"
 
@@ -104,6 +101,25 @@ struct Flat {
   friend bool operator==(const Flat&, const Flat&) = default;
 };
 
+/// A dim of a tensor in blocks that have a scale each, or of those scales. Whatever divides the dim
+/// divides it between blocks, and the scales as their weight.
+struct Scaled {
+  int dim = 0;
+  Index block = 1;
+  Index of =
+      0;  ///< of scales: the size of the weight's dim, of which each has `block`, the last the rest
+
+  friend bool operator==(const Scaled&, const Scaled&) = default;
+};
+
+/// The largest numbers that a placement may have: so that no product of theirs leaves 63 bits, and
+/// whatever can be written can be read.
+inline constexpr Index most_block = Index{1} << 20;    ///< of Split::block, Scaled::block
+inline constexpr Index most_padding = Index{1} << 20;  ///< of Flat::align, pad, pad_each
+inline constexpr Index most_run = Index{1} << 40;      ///< of Flat::bucket, Part::size, Scaled::of
+inline constexpr std::size_t most_listed = 1 << 16;    ///< of Split::sizes
+inline constexpr std::size_t most_steps = 64;          ///< splits, pins, parts, axes of one split
+
 /// How one tensor lies over a mesh. An axis that nothing here names replicates it. Splits apply in
 /// the written order, each to what the one before left: two splits of one dim nest. What is left in
 /// the end is dealt as a part of a line, if there is one.
@@ -111,6 +127,7 @@ struct Placement {
   std::vector<Split> splits;
   std::vector<Pin> pins;
   std::optional<Flat> flat;
+  std::vector<Scaled> scaled;  ///< one for each dim at most
 
   friend bool operator==(const Placement&, const Placement&) = default;
 };
@@ -124,8 +141,15 @@ struct Placement {
 std::vector<Range> split_ranges(const Split& split, std::span<const Range> ranges, Index count,
                                 Index at);
 
-/// The same of one range, by a split without parts and `per`; where nothing falls to `at`, it is an
-/// empty range between its neighbours.
+/// The same of a dim that is `scaled`, in blocks or of scales.
+std::vector<Range> split_ranges(const Split& split, const Scaled& scaled,
+                                std::span<const Range> ranges, Index count, Index at);
+
+/// What `placement` says of a dim; null if it is not scaled.
+const Scaled* scaled_dim(const Placement& placement, int dim) noexcept;
+
+/// The same of one range, by a split without parts; where nothing falls to `at`, it is an empty
+/// range between its neighbours.
 Range split_range(const Split& split, Range range, Index count, Index at);
 
 /// "split dim 0 over tp", "replicated", "split dim 1 over tp, pinned to pp 3".

@@ -29,9 +29,8 @@ struct Sharding {
 
 /// The same layout with the data-parallel ranks (dp and cp as one index in the mesh's order, for
 /// tensors of experts edp) dividing what `sharding` says, after all other splits, and all else
-/// whole on each of them, whatever the layout said before. Scalars stay whole. Where dim 0 is in
-/// blocks, so are its chunks. Throws Error(unsupported) where a tensor in blocks is to lie on a
-/// line, since its scales would lie elsewhere.
+/// whole on each of them, whatever the layout said before. Scalars stay whole; what has scales is
+/// chunked between its blocks. Throws Error(unsupported) where such a tensor is to lie on a line.
 Layout sharded(const Layout& layout, std::span<const TensorDesc> tensors, const Sharding& sharding);
 
 }  // namespace remesh

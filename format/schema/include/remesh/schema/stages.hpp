@@ -22,6 +22,9 @@ struct Stages {
   friend bool operator==(const Stages&, const Stages&) = default;
 };
 
+/// The most stages that layers are dealt to, virtual ones included.
+inline constexpr Index most_stages = 16'384;
+
 /// `num_layers` over `num_stages` times `virtual_stages`, as even as can be, the first stages
 /// larger by one. Throws Error(invalid_argument), naming both numbers, if there are more stages
 /// than layers.
@@ -58,8 +61,10 @@ class StageRule {
   void set_costs(StageCosts costs) { costs_ = std::move(costs); }
 
   /// Throws Error(invalid_argument), naming both numbers, if the rule has other stages or other
-  /// layers than asked, if a stage would be empty, or, for "cost", if no costs of as many layers
-  /// are set. The result has all layers, each once.
+  /// layers than asked; if, for "even" and "cost", a stage would be empty, and for "balanced" have
+  /// neither a layer nor the embedding nor the output; and, for "cost", if no costs of as many
+  /// layers are set. Lists and layout strings may leave stages empty. The result has all layers,
+  /// each once.
   Stages deal(Index num_layers, Index num_stages, Index virtual_stages) const;
 
  private:
