@@ -346,8 +346,8 @@ class Judge {
                  stages_text());
     } else if (stages > layers) {  // as Llama 3 405B: 126 layers, pp 16 and vpp 8
       refused("stages", {megatron}, fewer,
-              "the model has {} layers, fewer than the stages of {}; {}, but remesh wants a layer "
-              "on each stage",
+              "the model has {} layers, fewer than the stages of {}; {}, as remesh does with "
+              "--stages balanced",
               layers, stages_text(), how_megatron_takes(layers, stages));
     } else if (layers % stages != 0) {
       refused("layers-vpp", {megatron}, nearest_stages(layers),

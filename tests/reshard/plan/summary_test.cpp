@@ -128,10 +128,9 @@ TEST(Summarize, RefusesATargetThatLeavesElementsToNobody) {
   source.tensors = {{"w", DType::bf16, Box{{0, 4}}}};
   source.layout = Layout(Mesh({{"tp", 2}}), {{}}, {{0}}, {});
   Catalog target = source;
-  Placement half;
-  half.splits = {{.dim = 0, .over = {"tp"}}};
-  half.pins = {{.axis = "tp", .to = PinTo::coordinates, .coordinates = {1}}};
-  target.layout = Layout(Mesh({{"tp", 2}}), {half}, {{0}}, {});
+  Placement nowhere;
+  nowhere.pins = {{.axis = "tp", .to = PinTo::coordinates, .coordinates = {7}}};
+  target.layout = Layout(Mesh({{"tp", 2}}), {nowhere}, {{0}}, {});
   try {
     summarize(source, target, 1);
     FAIL() << "was planned";
@@ -139,7 +138,7 @@ TEST(Summarize, RefusesATargetThatLeavesElementsToNobody) {
     EXPECT_EQ(error.code(), Errc::invalid_argument);
     EXPECT_STREQ(error.what(),
                  "cannot place 'w' (bf16, [0, 4)) on tp=2 (2 ranks, order tp): its placement gives "
-                 "[0, 2) to no rank");
+                 "[0, 4) to no rank");
   }
 }
 
