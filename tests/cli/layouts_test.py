@@ -142,7 +142,7 @@ MIXTURE = [
     "--mesh pp=5,dp=2,ep=2 --zero 3",                      # 10 ranks
     "--mesh pp=2,vpp=2,ep=2,tp=2 --stages E|tt|t|ttL",
     "--mesh @by_layer.toml",
-    "--mesh same,ep=2,etp=1",
+    "--mesh same,dp=4,ep=2",
     "--mesh dp=5 --zero 1",                                # 5 ranks
     "--mesh dp=6,ep=2 --zero 2 --shard-rule chunk --copies 2",
     "--mesh pp=3,dp=4,ep=2 --stages balanced --zero 1",    # 12 ranks
