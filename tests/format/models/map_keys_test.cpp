@@ -134,6 +134,13 @@ TEST(MapKeys, WeightsAndScalesAreInTheSameBlocks) {
   EXPECT_EQ(test::box_on(layout, tensors, 0, 0), (Box{{0, 8}, {0, 8}}));
   EXPECT_EQ(test::box_on(layout, tensors, 1, 0), (Box{{0, 2}, {0, 2}}));
   EXPECT_EQ(test::box_on(layout, tensors, 1, 1), (Box{{2, 3}, {0, 2}}));
+  try {
+    (void)map.place({&tensors[1], 1}, R"({"n": 1})", parse_mesh("tp=2"));
+    ADD_FAILURE() << "a scale was placed without its weight";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.id(), "RM302");
+    EXPECT_THAT(error.what(), HasSubstr("1 tensor is absent: 'w'"));
+  }
 }
 
 TEST(MapKeys, SayWhatIsWrong) {
