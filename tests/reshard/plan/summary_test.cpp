@@ -123,6 +123,19 @@ TEST(Summary, AgreesWithCountingElements) {
   }
 }
 
+// Two equal tensors of five elements on one line over two ranks: each rank has one of them.
+TEST(Summarize, CountsTensorsWhereTheyLieOnALine) {
+  Catalog source;
+  source.tensors = {{"a", DType::f32, Box{{0, 5}}}, {"b", DType::f32, Box{{0, 5}}}};
+  source.layout = Layout(Mesh(), {{}}, {{0}, {0}}, {});
+  Catalog target = source;
+  Placement on_line;
+  on_line.flat.emplace();
+  on_line.flat->over = {"dp"};
+  target.layout = Layout(Mesh({{"dp", 2}}), {on_line}, {{0}, {0}}, {});
+  EXPECT_EQ(summarize(source, target, 1).rank_bytes, (std::vector<std::int64_t>{20, 20}));
+}
+
 TEST(Summarize, RefusesATargetThatLeavesElementsToNobody) {
   Catalog source;
   source.tensors = {{"w", DType::bf16, Box{{0, 4}}}};
