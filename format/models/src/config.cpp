@@ -94,7 +94,8 @@ Config Config::parse(std::string_view text) {
   for (const auto& [key, value] : object.items()) {
     keep(key, value);
     if (!value.is_object()) continue;
-    for (const auto& [inner, inner_value] : value.items()) keep(key + "." + inner, inner_value);
+    for (const auto& [inner, inner_value] : value.items())
+      keep(fmt::format("{}.{}", key, inner), inner_value);
   }
   return config;
 }

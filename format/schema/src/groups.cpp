@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -20,27 +21,33 @@ bool divides(const Split& split, Index count) {
          (split.beyond == Beyond::share && count % split.groups == 0);
 }
 
+Split with_groups(Split split, Index groups, Beyond beyond) {
+  split.groups = groups;
+  split.beyond = beyond;
+  return split;
+}
+
+void add_groups(const Split& split, std::vector<Split>& grouped) {
+  if (split.groups != 0) grouped.push_back(split);
+  for (const Part& part : split.parts) {
+    if (part.groups != 0) grouped.push_back(with_groups(split, part.groups, part.beyond));
+  }
+}
+
+void add_experts(const Pin& pin, std::vector<Split>& grouped) {
+  if (pin.to != PinTo::expert) return;
+  Split split;
+  split.over = {pin.axis};
+  split.unit = "experts";
+  grouped.push_back(with_groups(std::move(split), pin.experts, Beyond::refuse));
+}
+
 // All groups that a mesh has to divide: of splits, of their parts, and experts, each as a split.
 std::vector<Split> grouped_splits(std::span<const Placement> placements) {
   std::vector<Split> grouped;
   for (const Placement& placement : placements) {
-    for (const Split& split : placement.splits) {
-      if (split.groups != 0) grouped.push_back(split);
-      for (const Part& part : split.parts) {
-        if (part.groups == 0) continue;
-        grouped.push_back(split);
-        grouped.back().groups = part.groups;
-        grouped.back().beyond = part.beyond;
-      }
-    }
-    for (const Pin& pin : placement.pins) {
-      if (pin.to != PinTo::expert) continue;
-      Split split;
-      split.over = {pin.axis};
-      split.groups = pin.experts;
-      split.unit = "experts";
-      grouped.push_back(std::move(split));
-    }
+    for (const Split& split : placement.splits) add_groups(split, grouped);
+    for (const Pin& pin : placement.pins) add_experts(pin, grouped);
   }
   return grouped;
 }

@@ -231,10 +231,13 @@ std::string nearest_divisors(std::string_view axis, Index ranks, Index asked) {
 std::vector<Axis> expert_grid(const Written& written, const Mesh& base, const Words& order,
                               const Mesh& dense) {
   const bool asked = written.size("ep") || written.size("etp");
-  if (!asked && base.expert_axes().empty()) return {};
   const bool has_grid = !base.expert_axes().empty();
-  const Index ep = written.size("ep").value_or(has_grid ? base.size("ep") : 1);
-  const Index etp = written.size("etp").value_or(has_grid ? base.size("etp") : 1);
+  if (!asked && !has_grid) return {};
+  const auto size_of = [&](std::string_view axis) {
+    return written.size(axis).value_or(has_grid ? base.size(axis) : 1);
+  };
+  const Index ep = size_of("ep");
+  const Index etp = size_of("etp");
   const Index ranks = dense.size("tp") * dense.size("cp") * dense.size("dp");
   if (ep > ranks || etp > ranks || ranks % (etp * ep) != 0) {
     written.fail(
@@ -246,13 +249,12 @@ std::vector<Axis> expert_grid(const Written& written, const Mesh& base, const Wo
   }
   Words full = order;
   complete(full, ordered_names);
+  const std::array<std::pair<std::string_view, Index>, 4> sizes{
+      {{"etp", etp}, {"ep", ep}, {"edp", ranks / (etp * ep)}, {"pp", dense.size("pp")}}};
   std::vector<Axis> axes;
   for (const std::string_view axis : expert_order(full)) {
-    const Index size = axis == "etp"   ? etp
-                       : axis == "ep"  ? ep
-                       : axis == "edp" ? ranks / (etp * ep)
-                                       : dense.size("pp");
-    axes.push_back({std::string(axis), size});
+    const auto* const size = std::ranges::find(sizes, axis, &decltype(sizes)::value_type::first);
+    axes.push_back({std::string(axis), size->second});
   }
   return axes;
 }

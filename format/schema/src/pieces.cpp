@@ -69,33 +69,41 @@ bool are_disjoint(const Box& extent, const Holders& holders) {
   return cover(extent, boxes).doubled.empty();
 }
 
+// `boxes` without the elements of `hole`.
+std::vector<Box> without(const std::vector<Box>& boxes, const Box& hole) {
+  std::vector<Box> left;
+  for (const Box& box : boxes) {
+    const auto taken = intersect(box, hole);
+    const std::vector<Box> rest = taken ? subtract(box, *taken) : std::vector<Box>{box};
+    left.insert(left.end(), rest.begin(), rest.end());
+  }
+  return left;
+}
+
+// Adds a box to disjoint cells: what it shares with one becomes a cell of its own.
+Holders with_box(const Holders& cells, const Box& box, const std::vector<Rank>& ranks) {
+  std::vector<Box> left{box};
+  Holders all;
+  for (const auto& [cell, holders] : cells) {
+    const auto shared = intersect(cell, box);
+    if (!shared) {
+      all.emplace(cell, holders);
+      continue;
+    }
+    for (const Box& rest : subtract(cell, *shared)) all.emplace(rest, holders);
+    std::vector<Rank>& both = all[*shared];
+    both = holders;
+    both.insert(both.end(), ranks.begin(), ranks.end());
+    left = without(left, *shared);
+  }
+  for (const Box& one : left) all.emplace(one, ranks);
+  return all;
+}
+
 // Cuts boxes that share elements into those that do and those that do not.
 Holders apart(const Holders& overlapping) {
   Holders cells;
-  for (const auto& [box, ranks] : overlapping) {
-    std::vector<Box> left{box};
-    Holders next;
-    for (const auto& [cell, holders] : cells) {
-      const auto shared = intersect(cell, box);
-      if (!shared) {
-        next.emplace(cell, holders);
-        continue;
-      }
-      for (const Box& rest : subtract(cell, *shared)) next.emplace(rest, holders);
-      std::vector<Rank>& both = next[*shared];
-      both = holders;
-      both.insert(both.end(), ranks.begin(), ranks.end());
-      std::vector<Box> still;
-      for (const Box& one : left) {
-        const auto taken = intersect(one, *shared);
-        const std::vector<Box> rest = taken ? subtract(one, *taken) : std::vector<Box>{one};
-        still.insert(still.end(), rest.begin(), rest.end());
-      }
-      left = std::move(still);
-    }
-    for (const Box& one : left) next.emplace(one, ranks);
-    cells = std::move(next);
-  }
+  for (const auto& [box, ranks] : overlapping) cells = with_box(cells, box, ranks);
   for (auto& [box, ranks] : cells) std::ranges::sort(ranks);
   return cells;
 }

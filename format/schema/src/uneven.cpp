@@ -50,6 +50,7 @@ UnevenSplits::UnevenSplits(const Layout& layout) : layout_(layout) {
 void UnevenSplits::look_at(const Placement& placement, const TensorDesc& desc) {
   // What the splits so far give to the first of those who share it.
   std::vector<std::vector<Range>> left;
+  left.reserve(static_cast<std::size_t>(desc.extent.ndim()));
   for (int dim = 0; dim < desc.extent.ndim(); ++dim) left.push_back({desc.extent[dim]});
   for (const Split& split : placement.splits) {
     const Index count = joint_size(layout_.mesh(), split);
