@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "ranges.hpp"
 #include "remesh/core/error.hpp"
 
 namespace remesh::detail {
@@ -51,7 +52,7 @@ void check_scales(const Placement& how, const TensorDesc& desc) {
     }
     if (scaled.of == 0) continue;
     const Index size = desc.extent[scaled.dim].size();
-    const Index all = scaled.of / scaled.block + (scaled.of % scaled.block != 0 ? 1 : 0);
+    const Index all = blocks_in(scaled.of, scaled.block);
     if (size == all) continue;
     throw Error(
         Errc::invalid_argument,
@@ -61,26 +62,15 @@ void check_scales(const Placement& how, const TensorDesc& desc) {
   }
 }
 
-// The indices [begin, end) of all ranges, taken as one run.
-std::vector<Range> part_of(const std::vector<Range>& ranges, Range run) {
-  std::vector<Range> part;
-  Index before = 0;
-  for (const Range& range : ranges) {
-    const Index begin = std::max(run.begin - before, Index{0});
-    const Index end = std::min(run.end - before, range.size());
-    if (begin < end) part.push_back({range.begin + begin, range.begin + end});
-    before += range.size();
-  }
-  return part;
-}
-
 // A box of what the rank has, in its own coordinates, as boxes of the whole tensor.
 void add_global(const Local& local, const std::vector<Range>& own, std::vector<Box>& boxes) {
   std::vector<Box> made{Box::of_ndim(own.size())};
   for (std::size_t dim = 0; dim < own.size(); ++dim) {
     std::vector<Box> longer;
+    std::vector<Range> part;
+    take_run(local.dims[dim], own[dim], part);
     for (const Box& box : made) {
-      for (const Range& range : part_of(local.dims[dim], own[dim])) {
+      for (const Range& range : part) {
         longer.push_back(box);
         longer.back()[static_cast<int>(dim)] = range;
       }
@@ -140,11 +130,7 @@ class Cut {
 
 }  // namespace
 
-Index Local::size(std::size_t dim) const noexcept {
-  Index size = 0;
-  for (const Range& range : dims[dim]) size += range.size();
-  return size;
-}
+Index Local::size(std::size_t dim) const noexcept { return size_of(dims[dim]); }
 
 Index Local::num_elements() const noexcept {
   Index count = 1;

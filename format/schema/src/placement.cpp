@@ -7,11 +7,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ranges.hpp"
 #include "remesh/core/checked.hpp"
 #include "remesh/core/error.hpp"
 
 namespace remesh {
 namespace {
+
+using detail::blocks_in;
+using detail::size_of;
+using detail::take_run;
 
 // Index `at` of `total` items dealt to `count`, the first ones getting one more.
 Range balanced(Index total, Index count, Index at) {
@@ -22,7 +27,7 @@ Range balanced(Index total, Index count, Index at) {
 }
 
 Range chunk(Index total, Index count, Index at) {
-  const Index each = total / count + (total % count != 0 ? 1 : 0);
+  const Index each = blocks_in(total, count);
   if (each == 0 || at > total / each) return {total, total};
   return {at * each, std::min(each, total - at * each) + at * each};
 }
@@ -47,7 +52,7 @@ Range listed(const Split& split, Index total, Index count, Index at) {
 // Whole blocks are dealt; the last one may be smaller.
 Range plain(const Split& split, Index total, Index count, Index at) {
   if (split.rule == SplitRule::sizes) return listed(split, total, count, at);
-  const Index blocks = total / split.block + (total % split.block != 0 ? 1 : 0);
+  const Index blocks = blocks_in(total, split.block);
   const Range dealt =
       split.rule == SplitRule::chunk ? chunk(blocks, count, at) : balanced(blocks, count, at);
   const auto border = [&](Index number) { return number == blocks ? total : number * split.block; };
@@ -81,28 +86,6 @@ Range share_of(const Split& split, const Part& part, Index count, Index at) {
                           fmt::join(split.over, "*"), count));
 }
 
-// Adds the indices [run.begin, run.end) of all `ranges`, taken as one run.
-void take(std::span<const Range> ranges, Range run, std::vector<Range>& taken) {
-  Index before = 0;
-  for (const Range& range : ranges) {
-    const Index begin = range.begin + std::max(run.begin - before, Index{0});
-    const Index end = range.begin + std::min(run.end - before, range.size());
-    before += range.size();
-    if (begin >= end) continue;
-    if (!taken.empty() && taken.back().end == begin) {
-      taken.back().end = end;
-    } else {
-      taken.push_back({begin, end});
-    }
-  }
-}
-
-Index size_of(std::span<const Range> ranges) {
-  Index size = 0;
-  for (const Range& range : ranges) size += range.size();
-  return size;
-}
-
 // A border is new where none of what is divided begins or ends.
 void check_borders(const Split& split, std::span<const Range> ranges,
                    std::span<const Range> taken) {
@@ -124,12 +107,12 @@ std::vector<Range> divided(const Split& split, std::span<const Range> ranges, In
   const Index total = size_of(ranges);
   std::vector<Range> taken;
   if (split.parts.empty()) {
-    take(ranges, share_of(split, {total, split.groups, split.beyond}, count, at), taken);
+    take_run(ranges, share_of(split, {total, split.groups, split.beyond}, count, at), taken);
   } else {
     Index begin = 0;
     for (const Part& part : split.parts) {
       const Range share = share_of(split, part, count, at);
-      take(ranges, {begin + share.begin, begin + share.end}, taken);
+      take_run(ranges, {begin + share.begin, begin + share.end}, taken);
       begin += part.size;
     }
     if (begin != total) {
@@ -145,7 +128,7 @@ std::vector<Range> divided(const Split& split, std::span<const Range> ranges, In
 std::vector<Range> divided_scales(const Split& of_weight, const Scaled& scaled,
                                   std::span<const Range> ranges, Index count, Index at) {
   // No more of them than the weight has, so that no product leaves 63 bits.
-  const Index all = scaled.of / scaled.block + (scaled.of % scaled.block != 0 ? 1 : 0);
+  const Index all = blocks_in(scaled.of, scaled.block);
   if (!ranges.empty() && ranges.back().end > all) {
     throw Error(Errc::invalid_argument,
                 fmt::format("dim {} goes up to {}, but one scale for each {} of {} is {}",
@@ -157,8 +140,7 @@ std::vector<Range> divided_scales(const Split& of_weight, const Scaled& scaled,
   }
   std::vector<Range> taken = divided(of_weight, of_rows, count, at);
   for (Range& range : taken) {
-    range = {range.begin / scaled.block,
-             range.end / scaled.block + (range.end % scaled.block != 0 ? 1 : 0)};
+    range = {range.begin / scaled.block, blocks_in(range.end, scaled.block)};
   }
   return taken;
 }

@@ -6,6 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "local.hpp"
+#include "ranges.hpp"
+
 namespace remesh::detail {
 namespace {
 
@@ -20,18 +23,6 @@ std::string parts_text(const std::vector<Index>& parts) {
     first = last;
   }
   return text;
-}
-
-Index size_of(const std::vector<Range>& ranges) {
-  Index size = 0;
-  for (const Range& range : ranges) size += range.size();
-  return size;
-}
-
-Index joint_size(const Mesh& mesh, const Split& split) {
-  Index count = 1;
-  for (const std::string& axis : split.over) count *= mesh.size(axis);
-  return count;
 }
 
 }  // namespace
@@ -53,7 +44,7 @@ void UnevenSplits::look_at(const Placement& placement, const TensorDesc& desc) {
   left.reserve(static_cast<std::size_t>(desc.extent.ndim()));
   for (int dim = 0; dim < desc.extent.ndim(); ++dim) left.push_back({desc.extent[dim]});
   for (const Split& split : placement.splits) {
-    const Index count = joint_size(layout_.mesh(), split);
+    const Index count = joint_of(split.over, layout_.mesh(), 0).count;
     std::vector<Range>& ranges = left.at(static_cast<std::size_t>(split.dim));
     const Scaled* const scaled = scaled_dim(placement, split.dim);
     const auto share = [&](const std::vector<Range>& of, Index at) {
