@@ -18,21 +18,10 @@ std::vector<const Extent*> first_copies(const Reader& reader, std::size_t tensor
   return pieces;
 }
 
-// Takes `piece` away from `gaps`; returns how many elements it took.
-Index take_away(const Box& piece, std::vector<Box>& gaps) {
-  Index taken = 0;
-  std::vector<Box> rest;
-  for (const Box& gap : gaps) {
-    const std::optional<Box> shared = intersect(gap, piece);
-    if (!shared) {
-      rest.push_back(gap);
-      continue;
-    }
-    taken += shared->num_elements();
-    std::ranges::copy(subtract(gap, *shared), std::back_inserter(rest));
-  }
-  gaps = std::move(rest);
-  return taken;
+Index elements_of(const std::vector<Box>& boxes) {
+  Index elements = 0;
+  for (const Box& box : boxes) elements += box.num_elements();
+  return elements;
 }
 
 // A finding about one stored piece; what is wrong with it is yet to be said.
@@ -77,9 +66,11 @@ void check_tensor(const Reader& reader, std::size_t tensor, Findings& findings) 
   std::vector<Box> gaps;
   if (!desc.extent.empty()) gaps.push_back(desc.extent);
   for (const Extent* piece : pieces) {
-    if (take_away(piece->box, gaps) != piece->box.num_elements()) {
+    std::vector<Box> rest = without(gaps, piece->box);
+    if (elements_of(gaps) - elements_of(rest) != piece->box.num_elements()) {
       findings.add(doubled(desc, *piece, reader.extents()));
     }
+    gaps = std::move(rest);
   }
   for (const Box& gap : gaps) findings.add(hole(desc, gap));
 }

@@ -1,6 +1,7 @@
 #include "remesh/schema/coverage.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace remesh {
 namespace {
@@ -73,6 +74,18 @@ class Sweep {
 };
 
 }  // namespace
+
+std::vector<Box> without(std::span<const Box> boxes, const Box& hole) {
+  std::vector<Box> left;
+  for (const Box& box : boxes) {
+    if (const auto shared = intersect(box, hole)) {
+      std::ranges::copy(subtract(box, *shared), std::back_inserter(left));
+    } else {
+      left.push_back(box);
+    }
+  }
+  return left;
+}
 
 Coverage cover(const Box& extent, std::span<const Box> pieces) {
   if (extent.empty()) return {};

@@ -69,17 +69,6 @@ bool are_disjoint(const Box& extent, const Holders& holders) {
   return cover(extent, boxes).doubled.empty();
 }
 
-// `boxes` without the elements of `hole`.
-std::vector<Box> without(const std::vector<Box>& boxes, const Box& hole) {
-  std::vector<Box> left;
-  for (const Box& box : boxes) {
-    const auto taken = intersect(box, hole);
-    const std::vector<Box> rest = taken ? subtract(box, *taken) : std::vector<Box>{box};
-    left.insert(left.end(), rest.begin(), rest.end());
-  }
-  return left;
-}
-
 // Adds a box to disjoint cells: what it shares with one becomes a cell of its own.
 Holders with_box(const Holders& cells, const Box& box, const std::vector<Rank>& ranks) {
   std::vector<Box> left{box};

@@ -1,7 +1,6 @@
 #include "placement_check.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include "manifest.hpp"
 #include "remesh/core/checked.hpp"
+#include "remesh/schema/coverage.hpp"
 #include "remesh/schema/pieces.hpp"
 #include "remesh/schema/runs.hpp"
 
@@ -21,18 +21,6 @@ namespace {
 constexpr std::size_t most_boxes_to_cut = 4096;
 constexpr std::size_t most_holes_to_report = 16;
 constexpr std::size_t most_looks = 10'000'000;  // for what absent shards held
-
-void cut(std::vector<Box>& holes, const Box& stored) {
-  std::vector<Box> left;
-  for (const Box& hole : holes) {
-    if (const auto found = intersect(hole, stored)) {
-      std::ranges::copy(subtract(hole, *found), std::back_inserter(left));
-    } else {
-      left.push_back(hole);
-    }
-  }
-  holes = std::move(left);
-}
 
 std::string list_of(const std::vector<Box>& boxes) {
   constexpr std::size_t most_listed = 4;
@@ -135,7 +123,7 @@ class TensorCheck {
     if (numbers.size() > most_boxes_to_cut) return holes;
     for (const std::uint32_t number : numbers) {
       const Extent& extent = extents_.extents()[number];
-      if (extent.copy == 0) cut(holes, extent.box);
+      if (extent.copy == 0) holes = without(holes, extent.box);
     }
     return holes;
   }
@@ -148,7 +136,7 @@ class TensorCheck {
         if (desc.extent.empty()) {
           holes.clear();
         } else {
-          cut(holes, elsewhere);
+          holes = without(holes, elsewhere);
         }
       }
     }

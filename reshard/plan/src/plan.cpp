@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "remesh/core/error.hpp"
+#include "remesh/schema/coverage.hpp"
 
 namespace remesh {
 namespace {
@@ -76,18 +77,7 @@ Rank source_for(Rank target, std::size_t turn, const std::vector<Rank>& holders)
 [[noreturn]] void fail_incomplete(const TensorDesc& tensor, const HeldBox& want,
                                   std::span<const HeldBox> held) {
   std::vector<Box> missing{want.box};
-  for (const HeldBox& source : held) {
-    std::vector<Box> rest;
-    for (const Box& gap : missing) {
-      const std::optional<Box> found = intersect(gap, source.box);
-      if (!found) {
-        rest.push_back(gap);
-        continue;
-      }
-      std::ranges::copy(subtract(gap, *found), std::back_inserter(rest));
-    }
-    missing = std::move(rest);
-  }
+  for (const HeldBox& source : held) missing = without(missing, source.box);
   throw Error(
       Errc::incomplete,
       fmt::format("cannot reshard {}: target rank {} needs {}, but no source rank holds {}; "

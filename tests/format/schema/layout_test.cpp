@@ -27,19 +27,12 @@ void PrintTo(const HeldBox& held, std::ostream* out) {
 
 namespace {
 
+using test::over;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 Layout one_tensor(Mesh mesh, Placement placement, Stages stages = {}, std::int32_t layer = -1) {
   return {std::move(mesh), {std::move(placement)}, {{0, layer}}, std::move(stages)};
-}
-
-Split over(int dim, std::vector<std::string> axes, SplitRule rule = SplitRule::balanced) {
-  Split split;
-  split.dim = dim;
-  split.over = std::move(axes);
-  split.rule = rule;
-  return split;
 }
 
 Split grouped(Split split, Index groups, Beyond beyond) {

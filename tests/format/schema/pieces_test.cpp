@@ -7,23 +7,16 @@
 #include <gtest/gtest.h>
 
 #include "arbitrary.hpp"
+#include "lying.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/schema/mesh_text.hpp"
 
 namespace remesh {
 namespace {
 
+using test::over;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-
-Split over(int dim, std::vector<std::string> axes, SplitRule rule = SplitRule::balanced) {
-  Split split;
-  split.dim = dim;
-  split.over = std::move(axes);
-  split.rule = rule;
-  return split;
-}
 
 Flat line_over(std::vector<std::string> axes, FlatUnit unit = FlatUnit::all) {
   Flat flat;
@@ -32,20 +25,12 @@ Flat line_over(std::vector<std::string> axes, FlatUnit unit = FlatUnit::all) {
   return flat;
 }
 
-// What each rank holds of the one tensor, as text: "[0, 2) x [0, 4) + [2, 3) x [0, 1)"; "-":
-// nothing.
+// What each rank holds of the one tensor.
 std::vector<std::string> held(const char* mesh, const Box& extent, Placement how,
                               const Placed& placed = {0, -1, -1}, const Stages& stages = {}) {
   const Layout layout(parse_mesh(mesh), {std::move(how)}, {placed}, stages);
   const std::vector<TensorDesc> tensors{{"w", DType::bf16, extent}};
-  const Pieces pieces(layout, tensors);
-  std::vector<std::string> all;
-  for (Rank rank = 0; rank < layout.mesh().num_ranks(); ++rank) {
-    std::string text;
-    for (const Box& box : pieces.on(0, rank)) text += (text.empty() ? "" : " + ") + to_string(box);
-    all.push_back(text.empty() ? "-" : text);
-  }
-  return all;
+  return test::held_by_ranks(layout, tensors, 0);
 }
 
 // ---- One table for each kind, to be checked on paper.

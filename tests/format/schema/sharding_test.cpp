@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lying.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/schema/mesh_text.hpp"
 #include "remesh/schema/pieces.hpp"
@@ -24,29 +25,14 @@ const std::vector<TensorDesc> tensors{{"w", DType::bf16, Box{{0, 5}, {0, 2}}},
                                       {"e", DType::bf16, Box{{0, 4}}},
                                       {"e@exp_avg", DType::f32, Box{{0, 4}}}};
 
-Split over(std::string axis) {
-  Split split;
-  split.over = {std::move(axis)};
-  return split;
-}
-
 Layout whole(const char* mesh) {
-  Placement by_tp{{over("tp")}, {}, {}};
-  by_tp.splits.front().dim = 1;
+  const Placement by_tp{{test::over(1, {"tp"})}, {}, {}};
   const Placement of_expert{{}, {{"ep", PinTo::expert, {}, 2}}, {}};
   return {parse_mesh(mesh), {by_tp, {}, of_expert}, {{0}, {0}, {1}, {2, -1, 1}, {2, -1, 1}}, {}};
 }
 
 std::vector<std::string> held(const Layout& layout, std::size_t tensor) {
-  const Pieces pieces(layout, tensors);
-  std::vector<std::string> all;
-  for (Rank rank = 0; rank < layout.mesh().num_ranks(); ++rank) {
-    std::string text;
-    for (const Box& box : pieces.on(tensor, rank))
-      text += (text.empty() ? "" : " + ") + to_string(box);
-    all.push_back(text.empty() ? "-" : text);
-  }
-  return all;
+  return test::held_by_ranks(layout, tensors, tensor);
 }
 
 TEST(Sharded, Zero1DividesStatesAsALine) {
@@ -110,8 +96,7 @@ TEST(Sharded, LinesAreAsAsked) {
 TEST(Sharded, PaddedVocabulariesLieOnLinesToo) {
   const std::vector<TensorDesc> padded{{"w", DType::bf16, Box{{0, 10}}},
                                        {"w@master", DType::f32, Box{{0, 10}}}};
-  Placement vocabulary{{over("tp")}, {}, {}};
-  vocabulary.splits.front().rule = SplitRule::chunk;
+  Placement vocabulary{{test::over(0, {"tp"}, SplitRule::chunk)}, {}, {}};
   vocabulary.splits.front().block = 4;
   const Layout before(parse_mesh("tp=2,dp=2"), {vocabulary}, {{0}, {0}}, {});
   const Layout layout = sharded(before, padded, {1, {}, {}});

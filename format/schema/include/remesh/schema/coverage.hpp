@@ -22,4 +22,7 @@ struct Coverage {
 /// Precondition: every piece lies inside `extent`, with its ndim.
 Coverage cover(const Box& extent, std::span<const Box> pieces);
 
+/// `boxes` without the elements of `hole`: disjoint if they were. Precondition: equal ndim.
+std::vector<Box> without(std::span<const Box> boxes, const Box& hole);
+
 }  // namespace remesh
