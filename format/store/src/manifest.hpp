@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +28,20 @@ struct ShardEntry {
   friend bool operator==(const ShardEntry&, const ShardEntry&) = default;
 };
 
+/// The roots of the BLAKE2b trees of all files, as 64 hexadecimal digits each: what a signature
+/// over the manifest needs, since CRCs can be forged.
+struct Trees {
+  std::vector<std::string> files;  ///< of Manifest::shards
+  std::vector<std::string> side;   ///< of Catalog::side
+
+  friend bool operator==(const Trees&, const Trees&) = default;
+};
+inline constexpr std::size_t tree_digits = 64;
+
 struct Manifest {
   Catalog catalog;
   std::vector<ShardEntry> shards;  ///< ascending by rank
+  std::optional<Trees> trees = std::nullopt;
 };
 
 /// Canonical JSON: UTF-8, keys sorted, no white space. Precondition: a digest for each tensor.
