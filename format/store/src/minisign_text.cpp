@@ -1,5 +1,6 @@
 #include "minisign_text.hpp"
 
+#include <algorithm>
 #include <sodium.h>
 
 namespace remesh::native {
@@ -26,8 +27,12 @@ std::optional<std::string_view> after(std::string_view line, std::string_view pr
 
 bool decode_base64(std::string_view text, std::span<std::byte> into) noexcept {
   // Four characters for each three bytes that are begun. libsodium takes only padded text whose
-  // unused bits are zero, and with no characters to ignore nothing else.
-  if (text.size() != (into.size() + 2) / 3 * 4) return false;
+  // unused bits are zero, and with no characters to ignore nothing else; but where char is signed
+  // it takes some characters beyond ASCII for '/' and '+'.
+  const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  if (text.size() != (into.size() + 2) / 3 * 4 || !std::ranges::all_of(text, is_ascii)) {
+    return false;
+  }
   std::size_t written = 0;
   return ::sodium_base642bin(reinterpret_cast<unsigned char*>(into.data()), into.size(),
                              text.data(), text.size(), nullptr, &written, nullptr,
