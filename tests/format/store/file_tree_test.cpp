@@ -101,16 +101,18 @@ TEST(FileTree, CountsLeaves) {
   EXPECT_EQ(file_tree::num_leaves(INT64_MAX), INT64_MAX / mib + 1);
 }
 
+std::string refusal_of_root(std::int64_t size, const std::vector<TreeHash>& leaves) {
+  try {
+    return to_string(file_tree::root(size, leaves));
+  } catch (const Error& error) {
+    return error.code() == Errc::internal ? error.what() : "another code";
+  }
+}
+
 TEST(FileTree, TheRootWantsAllLeaves) {
   const std::vector<TreeHash> leaves(2);
   for (const std::int64_t size : {std::int64_t{0}, mib, 2 * mib + 1}) {
-    try {
-      static_cast<void>(file_tree::root(size, leaves));
-      ADD_FAILURE() << size;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Errc::internal);
-      EXPECT_THAT(error.what(), HasSubstr("2 leaves were given"));
-    }
+    EXPECT_THAT(refusal_of_root(size, leaves), HasSubstr("2 leaves were given")) << size;
   }
 }
 
@@ -136,18 +138,20 @@ TEST(FileTree, EveryFlippedBitChangesIt) {
   }
 }
 
+void add_to(Bytes& bytes, std::size_t at, std::span<const std::byte> change) {
+  for (std::size_t i = 0; i < change.size(); ++i) bytes[at + i] ^= change[i];
+}
+
 // The CRC is linear and has 64 bits: what any change does to it, the next 8 bytes can undo.
 TEST(FileTree, TellsAForgeryThatTheCrcDoesNot) {
   const Bytes file = numbered(mib + 300);
   Bytes forged = file;
   const Bytes change{std::byte{1}, std::byte{2}, std::byte{3}};
   const std::size_t at = 1000;
-  for (std::size_t i = 0; i < change.size(); ++i) forged[at + i] ^= change[i];
+  add_to(forged, at, change);
   ASSERT_NE(digest_of(forged), digest_of(file));
   const std::uint64_t undo = crc64::pure(change);
-  for (std::size_t i = 0; i < 8; ++i) {
-    forged[at + change.size() + i] ^= static_cast<std::byte>(undo >> (8 * i));
-  }
+  add_to(forged, at + change.size(), std::as_bytes(std::span(&undo, 1)));
 
   ASSERT_NE(forged, file);
   EXPECT_EQ(digest_of(forged), digest_of(file));
@@ -165,17 +169,12 @@ TEST(FileTree, ItsTextReadsBack) {
 TEST(FileTree, NoOtherTextIsAHash) {
   const std::string text(64, 'a');
   ASSERT_TRUE(parse_tree_hash(text));
-  EXPECT_FALSE(parse_tree_hash(""));
-  EXPECT_FALSE(parse_tree_hash(text.substr(1)));
-  EXPECT_FALSE(parse_tree_hash(text + "a"));
-  EXPECT_FALSE(parse_tree_hash(std::string(64, 'A'))) << "one text for one hash";
+  std::vector<std::string> wrong{"", text.substr(1), text + "a", std::string(64, 'A')};
   for (const char c : {'g', '`', '/', ':', ' ', '\0'}) {
-    for (const std::size_t at : {0U, 1U, 63U}) {
-      std::string wrong = text;
-      wrong[at] = c;
-      EXPECT_FALSE(parse_tree_hash(wrong)) << wrong;
-    }
+    for (const std::size_t at : {0U, 1U, 63U})
+      wrong.push_back(std::string(text).replace(at, 1, 1, c));
   }
+  for (const std::string& other : wrong) EXPECT_FALSE(parse_tree_hash(other)) << other;
 }
 
 }  // namespace

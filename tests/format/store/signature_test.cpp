@@ -270,8 +270,8 @@ TEST(PublicKey, NothingElseIsOne) {
   const std::string line = public_line;
   for (const std::string& text :
        {std::string(), std::string("\n"), line.substr(1), line + "A", line + "AAAA", " " + line,
-        line + " ", "RXSn" + line.substr(4), line + "\n" + line, "comment\n" + line,
-        "untrusted comment: x\n" + line + "\nx", "untrusted comment: x\n\n" + line,
+        line + " ", "RXSn" + line.substr(4), fmt::format("{}\n{}", line, line), "comment\n" + line,
+        fmt::format("untrusted comment: x\n{}\nx", line), "untrusted comment: x\n\n" + line,
         fmt::format("untrusted comment: {:5000}\n{}", "x", line)}) {
     EXPECT_THAT(refusal_of([&] { return parse_public_key(text); }),
                 HasSubstr("invalid_argument : it is no public key"))
@@ -325,7 +325,7 @@ TEST(SecretKey, NothingElseIsOne) {
   } all[] = {
       {"empty", "", "no secret key"},
       {"a public key", public_line, "no secret key"},
-      {"three lines", "untrusted comment: x\n" + line + "\nx", "no secret key"},
+      {"three lines", fmt::format("untrusted comment: x\n{}\nx", line), "no secret key"},
       {"another signing algorithm", with_text(line, 0, "RWUA"), "no secret key"},
       {"another checksum", with_text(line, 3, "AEIz"), "no secret key"},
       {"another encryption", with_text(line, 0, "RWRTZEIy"), "does not know"},
@@ -336,11 +336,12 @@ TEST(SecretKey, NothingElseIsOne) {
       {"operations without end", with_text(encrypted, 42, "AAAB"), "would cost"},
       {"memory without end", with_text(encrypted, 48, "AAAB"), "would cost"},
   };
-  for (const auto& [name, text, complaint] : all) {
-    EXPECT_THAT(
-        refusal_of([&] { return parse_secret_key(text, right_password).public_key().id.value; }),
-        AllOf(HasSubstr("invalid_argument : "), HasSubstr(complaint)))
-        << name;
+  for (const auto& bad : all) {
+    EXPECT_THAT(refusal_of([&] {
+                  return parse_secret_key(bad.text, right_password).public_key().id.value;
+                }),
+                AllOf(HasSubstr("invalid_argument : "), HasSubstr(bad.complaint)))
+        << bad.name;
   }
 }
 

@@ -19,9 +19,8 @@
 ///     <base64 of the signature over the signature above and that text>
 ///
 /// Algorithm "ED" signs the BLAKE2b-512 of the content; "Ed", from older versions of minisign, the
-/// content itself. Both are the same kind of signature below: one "ED" over a content is, renamed to
-/// "Ed", one over the 64 bytes of its hash. So what is signed here must never be 64 bytes long; a
-/// manifest never is.
+/// content itself. So a signature "ED" over a content is, renamed to "Ed", one over the 64 bytes of
+/// its hash: what is signed here must never be 64 bytes long. A manifest never is.
 
 namespace remesh {
 
