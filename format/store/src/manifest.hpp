@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "remesh/schema/catalog.hpp"
+#include "remesh/store/file_tree.hpp"
 #include "shard_format.hpp"
 
 namespace remesh::native {
@@ -28,15 +29,13 @@ struct ShardEntry {
   friend bool operator==(const ShardEntry&, const ShardEntry&) = default;
 };
 
-/// The roots of the BLAKE2b trees of all files, as 64 hexadecimal digits each: what a signature
-/// over the manifest needs, since CRCs can be forged.
+/// The tree hashes of all files: what a signature over the manifest needs, since CRCs can be forged.
 struct Trees {
-  std::vector<std::string> files;  ///< of Manifest::shards
-  std::vector<std::string> side;   ///< of Catalog::side
+  std::vector<TreeHash> files;  ///< of Manifest::shards
+  std::vector<TreeHash> side;   ///< of Catalog::side
 
   friend bool operator==(const Trees&, const Trees&) = default;
 };
-inline constexpr std::size_t tree_digits = 64;
 
 struct Manifest {
   Catalog catalog;

@@ -220,20 +220,16 @@ std::vector<ShardEntry> parse_shards(const Json& list, Index ranks) {
   return shards;
 }
 
-std::vector<std::string> parse_roots(const Members& members, std::string_view key,
-                                     std::size_t count) {
-  std::vector<std::string> roots;
-  for (const Json& value : members.array(key)) {
-    const bool is_root =
-        value.is_string() && value.get_ref<const std::string&>().size() == tree_digits &&
-        value.get_ref<const std::string&>().find_first_not_of("0123456789abcdef") ==
-            std::string::npos;
-    if (!is_root) {
-      damaged(fmt::format("'{}' of {} has other than {} hexadecimal digits", key, members.where(),
-                          tree_digits),
+std::vector<TreeHash> parse_roots(const Members& members, std::string_view key,
+                                  std::size_t count) {
+  std::vector<TreeHash> roots;
+  for (const std::string& text : members.texts(key)) {
+    const auto root = parse_tree_hash(text);
+    if (!root) {
+      damaged(fmt::format("'{}' of {} has other than 64 hexadecimal digits", key, members.where()),
               "RM103");
     }
-    roots.push_back(value.get<std::string>());
+    roots.push_back(*root);
   }
   if (roots.size() != count) {
     damaged(fmt::format("'{}' of {} has {} roots for {} files", key, members.where(), roots.size(),

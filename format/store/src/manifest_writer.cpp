@@ -62,7 +62,12 @@ Json json_of(std::span<const ShardEntry> shards, Index ranks) {
 
 Json json_of(const std::optional<Trees>& trees) {
   if (!trees) return nullptr;
-  return {{"files", trees->files}, {"side", trees->side}};
+  const auto texts = [](std::span<const TreeHash> hashes) {
+    Json list = Json::array();
+    for (const TreeHash& hash : hashes) list.push_back(to_string(hash));
+    return list;
+  };
+  return {{"files", texts(trees->files)}, {"side", texts(trees->side)}};
 }
 
 // A text as JSON has it; most names have nothing to escape.
