@@ -186,6 +186,14 @@ void check_outside(const FileSystem::Path& destination, const JobOptions& option
                           options.destination, options.source));
 }
 
+// Refused before anything is written.
+void check_proof_file(const JobOptions& options, const FileSystem& files) {
+  if (options.proof.empty() || !files.look(options.proof)) return;
+  throw Error(Errc::exists, fmt::format("cannot write the certificate to '{}': it exists; choose "
+                                        "another name",
+                                        options.proof));
+}
+
 // The same job gets the same id, so that it finds what an earlier run left behind.
 std::string job_id(const Job& job, const JobOptions& options) {
   const std::string text = fmt::format(
@@ -224,12 +232,15 @@ WriterOptions writer_options(const Job& job, const JobOptions& options) {
   return out;
 }
 
-Outcome execute(const Job& job, Writer& target, const JobOptions& options, Session& session) {
+Outcome execute(const Job& job, const Left& left, Writer& target, const JobOptions& options,
+                Session& session) {
   Machine machine(options.work, session.out, session.stop);
   Context context = machine.context();
   TransferOptions how;
   how.read_back = options.read_back;
   how.may_change = !job.selection.is_all();
+  how.left = &left;
+  if (job.selection.dtype) how.cast_reason = "--dtype " + options.dtype;
   return job.kind == JobKind::reshard ? reshard(context, *job.source, target, how)
                                       : convert(context, *job.source, target, how);
 }
@@ -253,6 +264,7 @@ void check_plan(const PlanSummary& plan, const Outcome& outcome) {
 int do_job(const Job& job, const JobOptions& options, Session& session) {
   const FileSystem::Path destination = destination_path(options);
   check_outside(destination, options);
+  check_proof_file(options, session.files);
   Wanted wanted = wanted_of(job);
   const Memory memory = memory_of(job, wanted.catalog, options);  // before anything is created
   begin_job_report(job, wanted, session.out);
@@ -262,8 +274,11 @@ int do_job(const Job& job, const JobOptions& options, Session& session) {
   const SideSource side = [&job](const SideFile& file) { return job.source->side(file); };
   const auto writer = create_writer(session.files, destination, std::move(wanted.catalog), side,
                                     writer_options(job, options));
-  const Outcome outcome = execute(job, *writer, options, session);
+  const Outcome outcome = execute(job, wanted.left, *writer, options, session);
   check_plan(plan, outcome);
+  if (!options.proof.empty()) {
+    write_whole(session.files, options.proof, std::as_bytes(std::span(outcome.certificate)));
+  }
   end_job_report({job, wanted.left, options.source, destination.string(), outcome,
                   session.seconds(), prediction},
                  session.out);

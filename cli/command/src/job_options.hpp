@@ -36,7 +36,8 @@ struct JobOptions {
   bool read_back = false;
   bool discard = false;
   bool dry_run = false;
-  std::string io;  ///< what `bench io --json` printed; empty: no prediction
+  std::string proof;  ///< where a copy of the certificate goes; empty: nowhere
+  std::string io;     ///< what `bench io --json` printed; empty: no prediction
   TalkOptions talk;
   WorkOptions work;
 };
@@ -45,7 +46,7 @@ struct JobOptions {
 /// and what all commands have.
 void add_source_options(CLI::App& verb, JobOptions& options);
 
-/// DST, --read-back, --discard, --dry-run.
+/// DST, --read-back, --discard, --proof, --dry-run.
 void add_destination_options(CLI::App& verb, JobOptions& options);
 
 /// --mesh M, --stages, --zero and --shard-rule. `purpose` says what is assumed without it, where it

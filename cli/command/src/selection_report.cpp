@@ -23,11 +23,19 @@ std::string listed(const std::vector<std::string>& names) {
   return joined(first) + more;
 }
 
+std::vector<std::string> names_of(const std::vector<Dropped>& dropped) {
+  std::vector<std::string> names;
+  names.reserve(dropped.size());
+  for (const Dropped& each : dropped) names.push_back(each.name);
+  return names;
+}
+
 // Those of the source that the selection does not leave out.
 std::vector<std::string> carried(const Job& job, const Left& left) {
   std::vector<std::string> names;
   for (const SideFile& side : job.source->catalog().side) {
-    if (std::ranges::find(left.side, side.name) == left.side.end()) names.push_back(side.name);
+    if (std::ranges::find(left.side, side.name, &Dropped::name) == left.side.end())
+      names.push_back(side.name);
   }
   return names;
 }
@@ -38,9 +46,9 @@ void print_selection(const Job& job, const Wanted& wanted, Output& out) {
   const Left& left = wanted.left;
   if (!left.tensors.empty()) {
     out.detail(fmt::format("left out: {}, {}: {}", counted(std::ssize(left.tensors), "tensor"),
-                           format_bytes(left.bytes), listed(left.tensors)));
+                           format_bytes(left.bytes), listed(names_of(left.tensors))));
   }
-  if (!left.side.empty()) out.detail("left out: " + listed(left.side));
+  if (!left.side.empty()) out.detail("left out: " + listed(names_of(left.side)));
   if (left.cast_tensors > 0) {
     out.detail(fmt::format(
         "cast to {}: {}{}", to_string(*job.selection.dtype), counted(left.cast_tensors, "tensor"),
@@ -60,7 +68,7 @@ void print_selection(const Job& job, const Wanted& wanted, Output& out) {
 
 void add_selection(const Job& job, const Left& left, Json& document) {
   document["left_out"] = {
-      {"tensors", left.tensors.size()}, {"bytes", left.bytes}, {"side_files", left.side}};
+      {"tensors", left.tensors.size()}, {"bytes", left.bytes}, {"side_files", names_of(left.side)}};
   document["cast_tensors"] = left.cast_tensors;
   document["side_files"] = carried(job, left);
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "canonical_text.hpp"
 #include "json_tree.hpp"
 #include "layout_json.hpp"
 #include "manifest.hpp"
@@ -15,15 +16,6 @@ namespace remesh::native {
 namespace {
 
 using Sink = std::function<void(std::string_view)>;
-
-std::string dump(const Json& value) {
-  try {
-    return value.dump();
-  } catch (const Json::type_error& error) {
-    throw Error(Errc::unsupported,
-                fmt::format("cannot write the manifest: some text is not UTF-8: {}", error.what()));
-  }
-}
 
 Json json_of(const Packaging& packaging) {
   if (packaging.empty()) return nullptr;
@@ -70,23 +62,6 @@ Json json_of(const std::optional<Trees>& trees) {
   return {{"files", texts(trees->files)}, {"side", texts(trees->side)}};
 }
 
-// A text as JSON has it; most names have nothing to escape.
-void append_text(std::string& out, const std::string& text) {
-  const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
-  if (!std::ranges::all_of(text, is_plain)) {
-    out += dump(text);
-    return;
-  }
-  out += '"';
-  out += text;
-  out += '"';
-}
-
-void append_number(std::string& out, std::int64_t number) {
-  const fmt::format_int text(number);
-  out.append(text.data(), text.size());
-}
-
 // Many times faster than by way of a Json value, and tensors are many.
 void append_tensor(std::string& out, const TensorDesc& desc, Digest digest, const Placed& placed) {
   out += R"({"digest":")";
@@ -104,12 +79,9 @@ void append_tensor(std::string& out, const TensorDesc& desc, Digest digest, cons
   append_text(out, desc.name);
   out += R"(,"placement":)";
   append_number(out, placed.placement);
-  out += R"(,"shape":[)";
-  for (int dim = 0; dim < desc.extent.ndim(); ++dim) {
-    if (dim > 0) out += ',';
-    append_number(out, desc.extent[dim].end);
-  }
-  out += "]}";
+  out += R"(,"shape":)";
+  append_shape(out, desc.extent);
+  out += '}';
 }
 
 void write_tensors(const Catalog& catalog, const Sink& sink) {

@@ -108,6 +108,10 @@ class MemoryWriter final : public Writer {
 
   void forget_caches() override {}
   std::unique_ptr<Reader> reopen() const override { return reader_of(contents_); }
+  void certify(const std::string& /*text*/) override {}
+
+  std::optional<Digest> manifest_digest() const override { return std::nullopt; }
+
   bool publish() override { return true; }
 
  private:

@@ -13,6 +13,7 @@
 #include "placement_check.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/json/events.hpp"
+#include "remesh/store/certificate.hpp"
 #include "remesh/store/native_store.hpp"
 #include "shard_reader.hpp"
 
@@ -48,6 +49,7 @@ class Opening {
     save_id_ = native::parse_save_id(catalog_.save_id);
     for (const ShardEntry& shard : manifest->shards) add_shard(shard);
     for (const SideFile& side : catalog_.side) add_side(side);
+    add_certificate();
     report_extra_files();
     OpenCheckpoint checkpoint{std::move(catalog_), map_.take(), std::move(paths_), {}};
     native::check_placement(checkpoint.catalog, checkpoint.extents, unread_ranks_, complaints_);
@@ -69,6 +71,7 @@ class Opening {
   std::optional<Entry> find_regular(const std::string& name) const;
 
   void add_side(const SideFile& side);
+  void add_certificate();
   void report_extra_files() const;
   void report_extras_in(const Path& directory, const std::string& prefix) const;
 
@@ -240,6 +243,30 @@ void Opening::add_side(const SideFile& side) {
   paths_.push_back(complaints_.path(name));
   if (const auto entry = find_regular(name)) check_size(name, entry->size_bytes, side.size_bytes);
   map_.add_guard({number, {{0, side.size_bytes}}, side.digest, "side file"});
+}
+
+// It is no part of the checkpoint: damage to it keeps nobody from reading, but a judge tells of it.
+void Opening::add_certificate() {
+  const std::string name{certificate_name};
+  const auto entry = files_.look(complaints_.path(name));
+  if (!entry || entry->kind != EntryKind::regular) return;
+  known_.insert(name);
+  const std::uint32_t number = map_.add_file(name, entry->size_bytes);
+  paths_.push_back(complaints_.path(name));
+  constexpr auto end_bytes = static_cast<std::int64_t>(certificate_end_bytes);
+  std::string end(certificate_end_bytes, '\0');
+  if (entry->size_bytes >= end_bytes) {
+    files_.open(complaints_.path(name))
+        ->read_at(entry->size_bytes - end_bytes, std::as_writable_bytes(std::span(end)));
+  }
+  if (const auto digest = parse_certificate_end(end)) {
+    map_.add_guard({number, {{0, entry->size_bytes - end_bytes}}, *digest, "certificate"});
+  } else {
+    // Whatever it holds is not what it should be.
+    const std::string text = read_text(files_, complaints_.path(name), native::most_manifest_bytes);
+    const Digest found = digest_of(std::as_bytes(std::span(text)));
+    map_.add_guard({number, {{0, entry->size_bytes}}, Digest{~found.value}, "certificate"});
+  }
 }
 
 void Opening::report_extra_files() const {

@@ -10,6 +10,7 @@
 #include "extent_map_builder.hpp"
 #include "manifest.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/store/certificate.hpp"
 #include "remesh/store/native_store.hpp"
 #include "remesh/store/open_files.hpp"
 #include "remesh/store/staging.hpp"
@@ -113,6 +114,12 @@ class NativeWriter final : public Writer {
     return open_native(files_, staging_.directory(), findings);
   }
 
+  void certify(const std::string& text) override {
+    write_whole(files_, staging_.directory() / certificate_name, std::as_bytes(std::span(text)));
+  }
+
+  std::optional<Digest> manifest_digest() const override { return manifest_digest_; }
+
   bool publish() override {
     if (catalog_.save_id.empty()) {
       throw Error(Errc::internal,
@@ -163,6 +170,7 @@ class NativeWriter final : public Writer {
   Staging staging_;
   OpenFiles open_;
   ExtentMap extents_;
+  std::optional<Digest> manifest_digest_;
 };
 
 ShardDraft NativeWriter::read_back(const ShardDraft& draft) const {
@@ -230,6 +238,7 @@ void NativeWriter::write_manifest(std::vector<native::ShardEntry> shards) {
                             text.size(), native::most_manifest_bytes));
   }
   write_whole(files_, staging_.directory() / native::manifest_name, std::as_bytes(std::span(text)));
+  manifest_digest_ = digest_of(std::as_bytes(std::span(text)));
   const std::string commit = native::commit_line(text);
   write_whole(files_, staging_.directory() / native::commit_name, std::as_bytes(std::span(commit)));
 }

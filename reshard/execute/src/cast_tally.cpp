@@ -17,10 +17,17 @@ CastTally::CastTally(const Catalog& source, const ExtentMap& extents, const Cata
                      std::span<const std::size_t> source_of)
     : extents_(extents),
       map_(scaled_map(extents, target, source_of, source, scaled_)),
-      tally_(target.tensors, map_, /*with_blocks=*/false) {
+      tally_(target.tensors, map_, /*with_blocks=*/false),
+      rounded_(target.tensors.size()) {
   for (std::size_t tensor = 0; tensor < source_of.size(); ++tensor) {
     tensors_ += source.tensors[source_of[tensor]].dtype != target.tensors[tensor].dtype;
   }
+}
+
+std::int64_t CastTally::rounded() const noexcept {
+  std::int64_t sum = 0;
+  for (const auto& each : rounded_) sum += each.load();
+  return sum;
 }
 
 // One file, in which the cast values of each extent lie one behind the other.
@@ -38,7 +45,7 @@ ExtentMap CastTally::scaled_map(const ExtentMap& extents, const Catalog& target,
       const Extent& extent = extents.extents()[number];
       if (extent.copy != 0) continue;
       const std::int64_t length = num_bytes(to, extent.box);
-      scaled[number] = {end, from, to};
+      scaled[number] = {end, from, to, tensor};
       imagined.push_back({.tensor = static_cast<std::uint32_t>(tensor),
                           .offset_bytes = end,
                           .length_bytes = length,
@@ -80,7 +87,7 @@ void CastTally::add_values(const Scaled& scaled, std::int64_t offset,
     at += std::ssize(out);
     bytes = bytes.subspan(in.size());
   }
-  rounded_.fetch_add(rounded, std::memory_order_relaxed);
+  rounded_[scaled.tensor].fetch_add(rounded, std::memory_order_relaxed);
 }
 
 }  // namespace remesh::detail

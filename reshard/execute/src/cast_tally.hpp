@@ -23,7 +23,11 @@ class CastTally {
   bool any() const noexcept { return tensors_ > 0; }
   std::int64_t tensors() const noexcept { return tensors_; }
   /// Values that are not the same after the cast.
-  std::int64_t rounded() const noexcept { return rounded_.load(); }
+  std::int64_t rounded() const noexcept;
+  /// The same of one tensor of the target.
+  std::int64_t rounded(std::size_t target_tensor) const noexcept {
+    return rounded_[target_tensor].load();
+  }
 
   /// Counts bytes that were read; those of tensors that keep their dtype are passed over.
   void add(std::uint32_t file, std::int64_t offset, std::span<const std::byte> bytes);
@@ -37,6 +41,7 @@ class CastTally {
     std::int64_t begin_bytes = -1;
     DType from{};
     DType to{};
+    std::size_t tensor = 0;  // of the target
   };
   static ExtentMap scaled_map(const ExtentMap& extents, const Catalog& target,
                               std::span<const std::size_t> source_of, const Catalog& source,
@@ -48,7 +53,7 @@ class CastTally {
   const ExtentMap map_;
   Tally tally_;
   std::int64_t tensors_ = 0;
-  std::atomic<std::int64_t> rounded_{0};
+  std::vector<std::atomic<std::int64_t>> rounded_;  // by the target's tensors
 };
 
 }  // namespace remesh::detail

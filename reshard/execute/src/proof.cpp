@@ -31,6 +31,7 @@ Proof::Proof(const Reader& source, const Catalog& target, const ExtentMap& targe
     const Digest read = source_digest(source, source_of[tensor], sent);
     const bool is_cast =
         source.catalog().tensors[source_of[tensor]].dtype != target.tensors[tensor].dtype;
+    source_digests_.push_back(read);
     digests_.push_back(is_cast ? cast.sum(tensor).digest : read);
     check_target(tensor, digests_.back(), arrived);
   }

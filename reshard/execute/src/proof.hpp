@@ -29,6 +29,8 @@ class Proof {
 
   /// S = T of each tensor, in the target's order.
   std::span<const Digest> digests() const noexcept { return digests_; }
+  /// S before any cast, in the target's order.
+  std::span<const Digest> source_digests() const noexcept { return source_digests_; }
   /// The CRCs of all blocks of the target, extent by extent.
   std::span<const Digest> block_crcs() const noexcept { return block_crcs_; }
   /// How many tensors had a recorded digest.
@@ -48,6 +50,7 @@ class Proof {
   const Catalog& target_;
   const ExtentMap& map_;
   std::vector<Digest> digests_;
+  std::vector<Digest> source_digests_;
   std::vector<Digest> block_crcs_;
   std::vector<std::size_t> first_block_;  ///< of each extent of the map
   std::int64_t recorded_ = 0;

@@ -68,7 +68,10 @@ std::vector<std::size_t> kept_tensors(const Selection& selection, const Catalog&
     if (included && !excluded && !(selection.weights_only && is_state)) {
       kept.push_back(i);
     } else {
-      left.tensors.push_back(tensor.name);
+      const char* const reason = excluded    ? "--exclude"
+                                 : !included ? "--include"
+                                             : "--weights-only";
+      left.tensors.push_back({tensor.name, reason});
       left.bytes += num_bytes(tensor);
     }
   }
@@ -148,7 +151,7 @@ Left apply(const Selection& selection, Catalog& catalog) {
   if (selection.weights_only) {
     std::erase_if(catalog.side, [&](const SideFile& side) {
       if (!is_training_file(side.name)) return false;
-      left.side.push_back(side.name);
+      left.side.push_back({side.name, "--weights-only"});
       return true;
     });
   }

@@ -13,6 +13,7 @@
 #include "proof.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/schema/cast.hpp"
+#include "remesh/store/certificate.hpp"
 #include "remesh/store/sweep.hpp"
 
 namespace remesh {
@@ -172,6 +173,29 @@ std::int64_t count_replicas(const ExtentMap& map, std::span<const std::size_t> t
   return count;
 }
 
+// What was proved, for others to check.
+std::string certificate_of(const Reader& source, const Writer& target,
+                           std::span<const std::size_t> source_of, const detail::CastTally& cast,
+                           const detail::Proof& proof, const TransferOptions& options) {
+  std::vector<std::int64_t> rounded(source_of.size());
+  for (std::size_t tensor = 0; tensor < rounded.size(); ++tensor) {
+    rounded[tensor] = cast.rounded(tensor);
+  }
+  const Left nothing;
+  const Left& left = options.left != nullptr ? *options.left : nothing;
+  return certificate_text({.source = source.catalog(),
+                           .target = target.catalog(),
+                           .source_of = source_of,
+                           .source_digests = proof.source_digests(),
+                           .target_digests = proof.digests(),
+                           .rounded = rounded,
+                           .cast_reason = options.cast_reason,
+                           .dropped = left.tensors,
+                           .dropped_side = left.side,
+                           .manifest = target.manifest_digest(),
+                           .read_back = options.read_back});
+}
+
 }  // namespace
 
 Outcome transfer(Context& context, const Reader& source, Writer& target,
@@ -206,6 +230,8 @@ Outcome transfer(Context& context, const Reader& source, Writer& target,
     read_back(context, *sealed, proof);
     outcome.proved = Proved::read_back;
   }
+  outcome.certificate = certificate_of(source, target, source_of, passing.cast, proof, options);
+  target.certify(outcome.certificate);
   context.stop.check();
   outcome.directory_synced = target.publish();
   return outcome;

@@ -49,7 +49,9 @@ TEST(Selection, APatternForAParameterStandsForItsStates) {
   Catalog catalog = model();
   const Left left = apply({.include = {"a.*"}}, catalog);
   EXPECT_THAT(names_of(catalog), ElementsAre("a.weight", "a.weight@exp_avg"));
-  EXPECT_THAT(left.tensors, ElementsAre("b.weight", "b.weight@exp_avg", "ids"));
+  EXPECT_THAT(left.tensors,
+              ElementsAre(Dropped{"b.weight", "--include"},
+                          Dropped{"b.weight@exp_avg", "--include"}, Dropped{"ids", "--include"}));
   EXPECT_EQ(left.bytes, 8 + 8 + 16);
 
   catalog = model();
@@ -74,7 +76,7 @@ TEST(Selection, WeightsOnlyLeavesTheTrainingOut) {
   Catalog catalog = model();
   const Left left = apply({.weights_only = true}, catalog);
   EXPECT_THAT(names_of(catalog), ElementsAre("a.weight", "b.weight", "ids"));
-  EXPECT_THAT(left.side, ElementsAre("trainer_state.json"));
+  EXPECT_THAT(left.side, ElementsAre(Dropped{"trainer_state.json", "--weights-only"}));
   ASSERT_EQ(catalog.side.size(), 1U);
   EXPECT_EQ(catalog.side[0].name, "config.json");
 }

@@ -176,6 +176,8 @@ class WatchedWriter final : public Writer {
     progress_.caches_forgotten = forgotten_;
     return inner_->reopen();
   }
+  void certify(const std::string& text) override { inner_->certify(text); }
+  std::optional<Digest> manifest_digest() const override { return inner_->manifest_digest(); }
   bool publish() override {
     progress_.published = true;
     return inner_->publish();
@@ -272,6 +274,8 @@ class UnequalCopies final : public Writer {
   }
   void forget_caches() override {}
   std::unique_ptr<Reader> reopen() const override { return inner_->reopen(); }
+  void certify(const std::string& text) override { inner_->certify(text); }
+  std::optional<Digest> manifest_digest() const override { return inner_->manifest_digest(); }
   bool publish() override { return inner_->publish(); }
 
  private:

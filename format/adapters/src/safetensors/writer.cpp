@@ -139,6 +139,10 @@ class HfWriter final : public Writer {
     return make_reader(files_, parse_back(/*with_side_files=*/true));
   }
 
+  void certify(const std::string& /*text*/) override {}
+
+  std::optional<Digest> manifest_digest() const override { return std::nullopt; }
+
   bool publish() override { return staging_.publish(); }
 
  private:

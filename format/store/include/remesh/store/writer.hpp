@@ -79,6 +79,12 @@ class Writer {
   /// Opens what seal() left, before it is published.
   virtual std::unique_ptr<Reader> reopen() const = 0;
 
+  /// After seal(): puts `text`, the certificate of the job, where the format has a place for it.
+  virtual void certify(const std::string& text) = 0;
+
+  /// After seal(): the digest of what says what the checkpoint is; nothing where no file does.
+  virtual std::optional<Digest> manifest_digest() const = 0;
+
   /// Gives the checkpoint its name and syncs that. Throws Error(exists) if something took the name
   /// meanwhile. Returns whether the parent directory could be synced.
   virtual bool publish() = 0;

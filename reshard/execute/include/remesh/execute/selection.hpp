@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "remesh/schema/catalog.hpp"
+#include "remesh/store/certificate.hpp"
 
 namespace remesh {
 
@@ -30,11 +31,11 @@ struct Selection {
 
 /// What a selection left out of a catalog, and what it changes.
 struct Left {
-  std::vector<std::string> tensors;  ///< names, in the catalog's order
-  std::int64_t bytes = 0;            ///< of their payload
-  std::vector<std::string> side;     ///< side files
-  std::int64_t cast_tensors = 0;     ///< that get another dtype
-  std::int64_t uncast_tensors = 0;   ///< parameters that no cast is known for
+  std::vector<Dropped> tensors;     ///< in the catalog's order
+  std::int64_t bytes = 0;           ///< of their payload
+  std::vector<Dropped> side;        ///< side files
+  std::int64_t cast_tensors = 0;    ///< that get another dtype
+  std::int64_t uncast_tensors = 0;  ///< parameters that no cast is known for
 };
 
 /// Takes what `selection` leaves out away from `catalog`, and says what that was. Its digests are

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "remesh/core/digest.hpp"
 #include "remesh/execute/context.hpp"
+#include "remesh/execute/selection.hpp"
 #include "remesh/store/reader.hpp"
 #include "remesh/store/writer.hpp"
 
@@ -16,6 +18,9 @@ struct TransferOptions {
   /// The target may have fewer tensors than the source, and some of them in another dtype
   /// (can_cast). Without, either is an error: nobody loses a number that he did not name.
   bool may_change = false;
+  /// What the target leaves out and why, for the certificate; may be null.
+  const Left* left = nullptr;
+  std::string cast_reason;  ///< why dtypes change: "--dtype bf16"
 };
 
 /// What was proved about the bytes of the target.
@@ -36,6 +41,7 @@ struct Outcome {
   std::int64_t replicas_not_compared = 0;  ///< tensors of which the source stores several copies
   Proved proved = Proved::sent;
   bool directory_synced = true;
+  std::string certificate;  ///< the text that others can check (certificate.hpp)
 };
 
 /// Moves every tensor of `source` into `target`, proves it, and publishes it. The one engine behind
