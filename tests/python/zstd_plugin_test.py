@@ -2,8 +2,8 @@
 
     zstd_plugin_test.py PLUGIN_DIRECTORY
 
-h5py and h5dump, as Debian has them, find the plugin by HDF5_PLUGIN_PATH alone. Frames that did not come from the plugin are
-made with libzstd itself, and shuffled with numpy.
+h5py and h5dump, as Debian has them, find the plugin by HDF5_PLUGIN_PATH alone. Frames that did not come from the
+plugin are made with libzstd itself, and shuffled with numpy.
 """
 
 import ctypes
@@ -70,8 +70,8 @@ class Plugin(unittest.TestCase):
     def with_chunk(self, stored, values, shuffle=True):
         """A dataset of one chunk in which `stored` lies."""
         with h5py.File(self.path, "w") as file:
-            dataset = file.create_dataset("d", shape=values.shape, dtype=values.dtype, chunks=values.shape, shuffle=shuffle,
-                                          compression=ZSTD_ID, compression_opts=(1,))
+            dataset = file.create_dataset("d", shape=values.shape, dtype=values.dtype, chunks=values.shape,
+                                          shuffle=shuffle, compression=ZSTD_ID, compression_opts=(1,))
             dataset.id.write_direct_chunk((0,) * values.ndim, stored)
 
     def read(self):
