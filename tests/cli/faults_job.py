@@ -85,7 +85,7 @@ def unsynced(calls):
             dirty.add(call.path)
         if call.name in ("openat", "mkdir"):
             dirty.add(parent(call.path))
-    yield from (f"the name in '{path}' was not synced" for path in dirty)
+    yield from (f"the new name in '{path or '/'}' was not synced" for path in dirty)
 
 
 class Case:
@@ -130,6 +130,9 @@ class Case:
             self.leftover = self.scratch / "leftover" / left
             shutil.copytree(box.home / left, self.leftover)
         self.has_leftover = True
+
+    def rename_number(self):
+        return next(int(call.at[1:]) for call in self.calls if call.name == "renameat2")
 
     def stamp_source(self):
         return [(path, status.st_mtime_ns, status.st_size, status.st_ino)
