@@ -325,7 +325,7 @@ def parse_arguments():
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--cases", default="", help="only these")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--soak", action="store_true", help="over more jobs, and five times as many random points of each")
+    parser.add_argument("--soak", action="store_true", help="over more jobs, with five times the random points")
     parser.add_argument("--again", choices=("discard", "resume"), default="discard")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", help="one point, as a failure names it")
@@ -359,7 +359,8 @@ def main():
                     tell(point, problems, options)
     counts = Counter(point.kind for point in points)
     print(", ".join(f"{kind} {counts[kind]:,}" for kind in KINDS if counts[kind]))
-    print(f"{len(points):,} points: {bad} bad (of {there_are:,}; seed {options.seed}, {time.monotonic() - begin:.0f} s)")
+    print(f"{len(points):,} points: {bad} bad (of {there_are:,}; seed {options.seed}, "
+          f"{time.monotonic() - begin:.0f} s)")
     return 1 if bad or not points else 0
 
 
