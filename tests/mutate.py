@@ -9,7 +9,7 @@ tests/mutations.txt lists the changes:
     file: format/schema/src/placement.cpp
     old: a piece of one line that occurs once in the file
     new: what stands in its place
-    test: the test that must fail: an executable of tests/ (and its options), or tests/cli/*.py or *.test
+    test: the test that must fail: an executable of tests/ or tests/cli/*.py (and its options), or a *.test
 
 Works on a copy of the tracked files below BUILD_DIRECTORY, which it configures and builds first. Only those
 changes are tried that have one of the WORDs in their file's name or their description. A change that no longer
@@ -81,8 +81,8 @@ class Tree:
         program = self.build / "cli/command/remesh"
         script = self.source / name
         if name.endswith(".py"):
-            more = [self.source] if script.name == "main_job_test.py" else []
-            command = ["/usr/bin/python3", "-B", script, program, *more]
+            more = [self.source] if script.name in ("main_job_test.py", "faults_test.py") else []
+            command = ["/usr/bin/python3", "-B", script, program, *more, *options]
         elif name.endswith(".test"):
             command = ["/usr/bin/python3", "-B", self.source / "tests/cli/run.py", program, script]
         else:

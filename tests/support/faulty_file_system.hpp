@@ -32,6 +32,9 @@ class FaultyFileSystem final : public FileSystem {
     counter_->fail_at(number, std::numeric_limits<std::int64_t>::max());
   }
 
+  /// Attempt `number` to lock a directory (the first is 0) throws Error(io).
+  void fail_lock_at(std::int64_t number) { failing_lock_ = number; }
+
   /// What was done to files, in order: a write at an offset, or a sync (offset -1).
   struct Event {
     Path path;
@@ -72,6 +75,7 @@ class FaultyFileSystem final : public FileSystem {
     return inner_.sync_directory(path);
   }
   std::unique_ptr<DirectoryLock> try_lock(const Path& directory) override {
+    if (locks_++ == failing_lock_) throw Error(Errc::io, "try_lock: injected failure");
     return inner_.try_lock(directory);
   }
   std::int64_t free_bytes(const Path& directory) const override {
@@ -134,6 +138,8 @@ class FaultyFileSystem final : public FileSystem {
   };
 
   FileSystem& inner_;
+  std::int64_t locks_ = 0;
+  std::int64_t failing_lock_ = -1;
   std::shared_ptr<Counter> counter_ = std::make_shared<Counter>();
 };
 

@@ -1,8 +1,11 @@
 #include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "command.hpp"
+#include "exit_code.hpp"
 #include "program.hpp"
 #include "signals.hpp"
 
@@ -17,6 +20,13 @@ int main(int argc, char** argv) {
   };
   static remesh::StopFlag stop;
   remesh::stop_on_signals(stop);
-  return remesh::run_program(commands, std::vector<std::string>(argv + 1, argv + argc),
-                             remesh::posix_file_system(), stop);
+  const int code = remesh::run_program(commands, std::vector<std::string>(argv + 1, argv + argc),
+                                       remesh::posix_file_system(), stop);
+  if (code == remesh::exit_code::storage) {
+    // A file that libhdf5 could not write out stays in its tables, and 1.10.8 crashes on it in
+    // what it runs at exit.
+    std::fflush(nullptr);
+    std::_Exit(code);
+  }
+  return code;
 }

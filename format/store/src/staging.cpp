@@ -61,6 +61,16 @@ std::unique_ptr<DirectoryLock> lock(FileSystem& files, const Path& directory) {
       "RM701");
 }
 
+// A directory that cannot be locked is of no use to anybody, unless another job has just taken it.
+std::unique_ptr<DirectoryLock> lock_new(FileSystem& files, const Path& directory) {
+  try {
+    return lock(files, directory);
+  } catch (const Error& error) {
+    if (error.code() != Errc::busy) files.remove_all(directory);
+    throw;
+  }
+}
+
 }  // namespace
 
 Staging::Staging(FileSystem& files, const Path& destination, const std::string& job_id,
@@ -70,14 +80,11 @@ Staging::Staging(FileSystem& files, const Path& destination, const std::string& 
   require_parent(files_, destination_);
   directory_ = destination_.parent_path() /
                fmt::format(".{}.remesh-{}", destination_.filename().string(), job_id);
-  const bool fresh = create_if_absent(files_, directory_);
-  try {
-    lock_ = lock(files_, directory_);
-  } catch (const Error& error) {
-    if (fresh && error.code() != Errc::busy) files_.remove_all(directory_);
-    throw;
+  if (create_if_absent(files_, directory_)) {
+    lock_ = lock_new(files_, directory_);
+    return;
   }
-  if (fresh) return;
+  lock_ = lock(files_, directory_);
   if (!discard_leftovers) {
     throw Error(Errc::exists,
                 fmt::format("cannot write to '{}': an earlier job that did not finish left '{}'; "
@@ -87,7 +94,7 @@ Staging::Staging(FileSystem& files, const Path& destination, const std::string& 
   files_.remove_all(directory_);
   lock_.reset();
   files_.create_directory(directory_);
-  lock_ = lock(files_, directory_);
+  lock_ = lock_new(files_, directory_);
 }
 
 Staging::~Staging() {

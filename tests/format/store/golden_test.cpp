@@ -103,7 +103,7 @@ TEST_P(GoldenTest, IsWrittenTheSameByteForByte) {
 }
 
 INSTANTIATE_TEST_SUITE_P(V1, GoldenTest, ::testing::ValuesIn(goldens()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& row) { return row.param.name; });
 
 TEST(Goldens, HaveEveryKindOfPlacement) {
   std::map<std::string, int> seen;

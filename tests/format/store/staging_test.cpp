@@ -105,6 +105,24 @@ TEST_F(StagingTest, NamesWhatAnEarlierJobLeftAndHowToRemoveIt) {
   EXPECT_TRUE(fs::is_empty(temporary_));
 }
 
+TEST_F(StagingTest, WhatItCreatedAndCannotLockItRemoves) {
+  for (const bool left_over : {false, true}) {
+    if (left_over) fs::create_directory(temporary_);
+    FaultyFileSystem files(files_);
+    files.fail_lock_at(left_over ? 1 : 0);
+    EXPECT_THROW(Staging(files, directory_ / "ckpt", "0123", /*discard_leftovers=*/true), Error);
+    EXPECT_TRUE(fs::is_empty(directory_.path())) << left_over;
+  }
+}
+
+TEST_F(StagingTest, WhatAnEarlierJobLeftAndCannotBeLockedIsKept) {
+  fs::create_directory(temporary_);
+  FaultyFileSystem files(files_);
+  files.fail_lock_at(0);
+  EXPECT_THROW(Staging(files, directory_ / "ckpt", "0123", /*discard_leftovers=*/true), Error);
+  EXPECT_TRUE(fs::exists(temporary_));
+}
+
 TEST_F(StagingTest, DoesNotFollowALinkInThePlaceOfItsDirectory) {
   fs::create_directory(directory_ / "elsewhere");
   test::set_content(directory_ / "elsewhere/f", "x");
