@@ -20,6 +20,7 @@ using ::testing::Each;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 const fs::path fixture = fs::path(REMESH_SOURCE_DIR) / "fixtures/llama-gqa";

@@ -4,11 +4,11 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -29,7 +29,8 @@ constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
 
 [[noreturn]] void fail(std::string_view what, int error) {
   throw Error(Errc::io,
-              fmt::format("cannot start a child process: {}: {}", what, std::strerror(error)),
+              fmt::format("cannot start a child process: {}: {}", what,
+                          std::generic_category().message(error)),
               "RM703");
 }
 

@@ -113,7 +113,6 @@ CLI::App* add_verify(CLI::App& program, Request& request) {
   CLI::App* verb =
       add_verb(program, "verify", "is a checkpoint whole and true; is it equal to another",
                {"remesh verify CKPT", "remesh verify CKPT --against HF_DIR",
-                "remesh verify CKPT --level deep",
                 "remesh verify CKPT --level header --fail-on warn --json"});
   add_options(*verb, *options);
   verb->callback([options, &request] {

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -42,12 +44,11 @@ std::string shortened(std::string_view text) {
 }
 
 std::vector<std::uint32_t> extents_of_file(const ExtentMap& map, std::uint32_t file) {
-  const auto range = std::ranges::equal_range(map.extents(), file, {}, &Extent::file);
-  std::vector<std::uint32_t> numbers;
-  numbers.reserve(range.size());
-  for (const Extent& extent : range) {
-    numbers.push_back(static_cast<std::uint32_t>(&extent - map.extents().data()));
-  }
+  const std::span<const Extent> all = map.extents();
+  const auto first = std::ranges::lower_bound(all, file, {}, &Extent::file);
+  const auto last = std::ranges::upper_bound(all, file, {}, &Extent::file);
+  std::vector<std::uint32_t> numbers(static_cast<std::size_t>(last - first));
+  std::iota(numbers.begin(), numbers.end(), static_cast<std::uint32_t>(first - all.begin()));
   std::ranges::sort(numbers, {}, [&map](std::uint32_t number) {
     const Extent& extent = map.extents()[number];
     return std::tie(extent.tensor, extent.box, extent.copy);
