@@ -32,6 +32,7 @@ ROWS = [
     ("convert", 0, "convert {ckpt} {new} --to hf --read-back"),
     ("verify", 0, "verify {ckpt}"),
     ("verify", 0, "verify {hf} --level header"),
+    ("verify", 0, "verify {ckpt} --level deep"),
     ("verify", 0, "verify {ckpt} --against {hf} --level quick"),
     ("verify", 1, "verify {cut}"),
     ("fingerprint", 0, "fingerprint {ckpt}"),

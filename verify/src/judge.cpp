@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "coverage.hpp"
+#include "deep.hpp"
 #include "remesh/core/checked.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/sweep.hpp"
@@ -270,7 +271,7 @@ void look_at_bytes(const JudgeContext& context, Level level, bool want_digests, 
   const TolerantReader reader(*judged.reader, each(&Finding::file, judged.report.findings),
                               collected);
   Judge judging(context, reader, judged);
-  if (level == Level::full || want_digests) {
+  if (level >= Level::full || want_digests) {
     judging.check_all();
   } else if (level == Level::quick) {
     judging.check_sample();
@@ -297,11 +298,11 @@ void sort_findings(std::vector<Finding>& findings) {
   std::ranges::stable_sort(findings, {}, key);
 }
 
-Judged judge(const JudgeContext& context, const Opener& open, Level level, bool want_digests) {
+Judged judge(const JudgeContext& context, const Suspect& suspect, Level level, bool want_digests) {
   Judged judged;
   judged.report.level = level;
   CollectedFindings collected;
-  judged.reader = open_for_judging(open, collected);
+  judged.reader = open_for_judging(suspect.open, collected);
   refuse_unjudged(collected.all);
   if (judged.reader) {
     check_coverage(*judged.reader, each(&Finding::tensor, collected.all), collected);
@@ -312,6 +313,10 @@ Judged judge(const JudgeContext& context, const Opener& open, Level level, bool 
   judged.report.findings = std::move(collected.all);
   if (judged.reader) {
     look_at_bytes(context, level, want_digests, judged);
+    if (level == Level::deep) {
+      judged.report.views =
+          check_hdf5_views(context, suspect.view, *judged.reader, judged.report.findings);
+    }
     if (judged.digests.empty()) judged.digests = judged.reader->catalog().digests;
   }
   sort_findings(judged.report.findings);

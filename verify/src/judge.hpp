@@ -16,7 +16,7 @@ struct Judged {
 };
 
 /// Judges one checkpoint. `want_digests`: recompute them even where `level` would not.
-Judged judge(const JudgeContext& context, const Opener& open, Level level, bool want_digests);
+Judged judge(const JudgeContext& context, const Suspect& suspect, Level level, bool want_digests);
 
 /// Orders findings by file, offset, tensor, id.
 void sort_findings(std::vector<Finding>& findings);

@@ -5,7 +5,7 @@
 namespace remesh {
 
 std::optional<Level> parse_level(std::string_view name) noexcept {
-  for (const Level level : {Level::header, Level::quick, Level::full}) {
+  for (const Level level : {Level::header, Level::quick, Level::full, Level::deep}) {
     if (to_string(level) == name) return level;
   }
   return std::nullopt;
@@ -19,6 +19,8 @@ std::string_view to_string(Level level) noexcept {
       return "quick";
     case Level::full:
       return "full";
+    case Level::deep:
+      return "deep";
   }
   return "full";
 }

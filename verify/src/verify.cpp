@@ -17,11 +17,11 @@ bool records_digests(const detail::Judged& judged) {
   return judged.reader && !judged.reader->catalog().digests.empty();
 }
 
-detail::Judged judge_side(const JudgeContext& context, const Opener& open, Level level,
+detail::Judged judge_side(const JudgeContext& context, const Suspect& suspect, Level level,
                           const char* side) {
-  detail::Judged judged = detail::judge(context, open, level, /*want_digests=*/false);
-  if (level != Level::full && judged.reader && !records_digests(judged)) {
-    judged = detail::judge(context, open, level, /*want_digests=*/true);
+  detail::Judged judged = detail::judge(context, suspect, level, /*want_digests=*/false);
+  if (level < Level::full && judged.reader && !records_digests(judged)) {
+    judged = detail::judge(context, suspect, level, /*want_digests=*/true);
   }
   for (Finding& finding : judged.report.findings) finding.side = side;
   return judged;
@@ -33,20 +33,21 @@ Report merged(const detail::Judged& left, const detail::Judged& right) {
   report.findings.insert(report.findings.end(), other.findings.begin(), other.findings.end());
   report.bytes_read += other.bytes_read;
   report.bytes_unprotected += other.bytes_unprotected;
+  report.views += other.views;
   report.recomputed = left.report.recomputed && right.report.recomputed;
   return report;
 }
 
 }  // namespace
 
-Report verify(const JudgeContext& context, const Opener& open, Level level) {
-  return detail::judge(context, open, level, /*want_digests=*/false).report;
+Report verify(const JudgeContext& context, const Suspect& suspect, Level level) {
+  return detail::judge(context, suspect, level, /*want_digests=*/false).report;
 }
 
-Report verify_against(const JudgeContext& context, const Opener& left_opener,
-                      const Opener& right_opener, Level level) {
-  const detail::Judged left = judge_side(context, left_opener, level, "left");
-  const detail::Judged right = judge_side(context, right_opener, level, "right");
+Report verify_against(const JudgeContext& context, const Suspect& left_suspect,
+                      const Suspect& right_suspect, Level level) {
+  const detail::Judged left = judge_side(context, left_suspect, level, "left");
+  const detail::Judged right = judge_side(context, right_suspect, level, "right");
   Report report = merged(left, right);
   if (left.reader && right.reader) detail::compare(context, left, right, report);
   return report;

@@ -105,6 +105,14 @@ constexpr std::array pages{
          "Where tensors lie is said there and nowhere else, so nothing in the file can be found.",
          "A damaged file, a page of an error saved in its place, or a pointer of Git LFS.",
          "Look at its first bytes; fetch the file itself again."},
+    Page{"RM211", "two views", true,
+         "What libhdf5 sees in a shard is not what its index says, or libhdf5 cannot read it.",
+         "remesh goes by the index, other programs by libhdf5: they would load other numbers from "
+         "the same file, or none, or be taken over by it.",
+         "A shard that was edited with other tools and sealed again, or a file made to be two "
+         "things at once.",
+         "Do not open the file with other programs. Write the checkpoint again with remesh, from a "
+         "source that you trust."},
 };
 
 }  // namespace

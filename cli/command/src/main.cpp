@@ -2,14 +2,19 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "command.hpp"
 #include "exit_code.hpp"
+#include "hdf5_viewer.hpp"
 #include "program.hpp"
 #include "signals.hpp"
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == remesh::hdf5_view_option) {
+    return remesh::run_hdf5_view_child(argc - 2, argv + 2);
+  }
   using remesh::Command;
   const std::array commands{
       Command{"inspect", remesh::add_inspect}, Command{"plan", remesh::add_plan},

@@ -7,6 +7,7 @@
 #include "command.hpp"
 #include "common_options.hpp"
 #include "exit_code.hpp"
+#include "hdf5_viewer.hpp"
 #include "machine.hpp"
 #include "program.hpp"
 #include "remesh/adapters/open.hpp"
@@ -50,10 +51,12 @@ Report judge(const Options& options, Session& session, Verdict& verdict) {
   const LimitedFileSystem files(session.files, read_limit_of(options.work), &session.stop);
   const Level level = parse_level(options.level).value_or(Level::full);
   const std::string detected;
-  const Opener left = opener(files, options.from, verdict.side);
+  const Suspect left{opener(files, options.from, verdict.side),
+                     hdf5_viewer(files, verdict.side.path, session.stop)};
   try {
     if (!verdict.against) return verify(machine.judge(), left, level);
-    const Opener right = opener(files, detected, *verdict.against);
+    const Suspect right{opener(files, detected, *verdict.against),
+                        hdf5_viewer(files, verdict.against->path, session.stop)};
     return verify_against(machine.judge(), left, right, level);
   } catch (const Error& error) {
     if (!is_answer(error.code())) throw;
@@ -90,9 +93,11 @@ void add_options(CLI::App& verb, Options& options) {
   verb.add_option("--against", options.against,
                   "prove that this one holds the same tensors, whatever its mesh and format")
       ->type_name("OTHER");
-  verb.add_option("--level", options.level,
-                  "header (no payload), quick (some blocks) or full (every byte) [full]")
-      ->check(CLI::IsMember({"header", "quick", "full"}));
+  verb.add_option(
+          "--level", options.level,
+          "header (no payload), quick (some blocks), full (every byte) or deep (and libhdf5, "
+          "in a child process, sees what the indexes say) [full]")
+      ->check(CLI::IsMember({"header", "quick", "full", "deep"}));
   verb.add_option("--fail-on", options.fail_on,
                   "error or warn: from which severity on to exit 1 [error]")
       ->check(CLI::IsMember({"error", "warn"}));

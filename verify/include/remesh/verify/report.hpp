@@ -15,6 +15,7 @@ enum class Level {
   header,  ///< names, sizes, coverage, recorded digests; no payload is read
   quick,   ///< and some blocks of every file: first, last, and one in a hundred
   full,    ///< and every byte
+  deep,    ///< and what libhdf5 sees in the files that it can read
 };
 
 std::optional<Level> parse_level(std::string_view name) noexcept;
@@ -28,6 +29,7 @@ struct Report {
   std::int64_t files = 0;              ///< likewise
   std::int64_t bytes_read = 0;         ///< payload and guarded bytes, both sides
   std::int64_t bytes_unprotected = 0;  ///< payload for which the format records no digest
+  std::int64_t views = 0;              ///< files that libhdf5 was asked about, both sides
   std::int64_t equal = 0;              ///< with --against: tensors that are the same
   std::int64_t compared = 0;           ///< with --against: tensors compared
   /// Whether digests were recomputed from the bytes, or taken as recorded.

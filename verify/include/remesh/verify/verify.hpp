@@ -3,12 +3,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "remesh/core/budget.hpp"
 #include "remesh/core/digest.hpp"
 #include "remesh/core/progress.hpp"
 #include "remesh/core/thread_pool.hpp"
+#include "remesh/store/hdf5_view.hpp"
 #include "remesh/store/reader.hpp"
 #include "remesh/verify/report.hpp"
 
@@ -25,18 +28,33 @@ struct JudgeContext {
 /// Opens a checkpoint and tells `findings` what is wrong with its container. May return null.
 using Opener = std::function<std::unique_ptr<Reader>(Findings& findings)>;
 
+/// Has libhdf5 read one file of a checkpoint, in a process that may die of it, and hands over what
+/// that says (remesh/store/hdf5_view.hpp), as it comes. Called by several threads at once.
+/// Throws Error(corrupt, RM211) if that process failed, Error(stopped), Error(io); what `sink`
+/// throws passes through, when the process has been ended.
+using Hdf5Viewer = std::function<void(const std::string& file, const TextSink& sink)>;
+
+/// A checkpoint to be judged. Only `deep` needs the viewer.
+struct Suspect {
+  Suspect(Opener its_opener, Hdf5Viewer its_viewer = {})
+      : open(std::move(its_opener)), view(std::move(its_viewer)) {}
+
+  Opener open;
+  Hdf5Viewer view;
+};
+
 /// Is this checkpoint whole and true? Everything that is wrong with it is a finding with file and
 /// byte range, tensor and box; a checkpoint that cannot be opened at all is one too.
-/// Throws only where the question could not be answered: Error(not_found) from `open` if there is
-/// nothing to judge, Error(io), Error(out_of_memory), Error(stopped).
-Report verify(const JudgeContext& context, const Opener& open, Level level);
+/// Throws only where the question could not be answered: Error(not_found) from `suspect.open` if
+/// there is nothing to judge, Error(io), Error(out_of_memory), Error(stopped).
+Report verify(const JudgeContext& context, const Suspect& suspect, Level level);
 
 /// Are two checkpoints the same tensors, bit for bit, whatever their layouts and formats? Each is
-/// judged by itself first; then names, dtypes, shapes and digests are compared. At `full` the
+/// judged by itself first; then names, dtypes, shapes and digests are compared. From `full` on the
 /// digests are recomputed from the bytes of both sides. At `header` and `quick` recorded ones are
 /// compared; a side that records none has them recomputed. Report::recomputed tells whether both
 /// sides' were.
-Report verify_against(const JudgeContext& context, const Opener& left, const Opener& right,
+Report verify_against(const JudgeContext& context, const Suspect& left, const Suspect& right,
                       Level level);
 
 /// The digest of every tensor, in catalog order: recomputed from the bytes.
