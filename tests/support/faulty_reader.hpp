@@ -68,6 +68,11 @@ class FaultyReader final : public Reader {
     inner_->read_bytes(file, offset, into);
   }
 
+  void unpack(const Extent& extent, std::int64_t k, std::span<const std::byte> stored,
+              std::span<std::byte> into) const override {
+    inner_->unpack(extent, k, stored, into);
+  }
+
   std::vector<std::byte> side(const SideFile& side) const override { return inner_->side(side); }
 
   /// Whether the mistake was made.

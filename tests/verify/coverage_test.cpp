@@ -33,6 +33,8 @@ class Described final : public Reader {
   const ExtentMap& extents() const noexcept override { return extents_; }
   void read(std::size_t, const Box&, std::span<std::byte>, const Tap&) const override {}
   void read_bytes(std::uint32_t, std::int64_t, std::span<std::byte>) const override {}
+  void unpack(const Extent&, std::int64_t, std::span<const std::byte>,
+              std::span<std::byte>) const override {}
   std::vector<std::byte> side(const SideFile&) const override { return {}; }
 
  private:

@@ -153,9 +153,7 @@ std::vector<Digest> recomputed_digests(const JudgeContext& context, const Reader
   for (const Stretch& stretch : stretches) bytes += stretch.length_bytes;
   context.progress.begin("hashing", bytes);
   sweep({context.pool, context.budget, context.progress, context.stop}, reader, stretches,
-        [&tally](std::uint32_t file, std::int64_t offset, std::span<const std::byte> run) {
-          tally.add(file, offset, run);
-        });
+        tally.tap());
   context.progress.end();
   std::vector<Digest> digests;
   for (std::size_t tensor = 0; tensor < catalog.tensors.size(); ++tensor) {

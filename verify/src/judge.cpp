@@ -1,6 +1,7 @@
 #include "judge.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <mutex>
 #include <set>
@@ -10,8 +11,10 @@
 
 #include "coverage.hpp"
 #include "deep.hpp"
+#include "remesh/core/burst.hpp"
 #include "remesh/core/checked.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/store/chunks.hpp"
 #include "remesh/store/sweep.hpp"
 #include "remesh/store/tally.hpp"
 #include "tolerant_reader.hpp"
@@ -30,6 +33,10 @@ struct Block {
 
 Stretch place_of(const ExtentMap& map, const Block& block) {
   const Extent& extent = map.extents()[block.extent];
+  if (is_chunked(extent)) {
+    const Frame& frame = map.frames(extent)[static_cast<std::size_t>(block.number)];
+    return {extent.file, frame.offset_bytes, frame.length_bytes};
+  }
   const std::int64_t begin = block.number * ExtentMap::block_bytes;
   return {extent.file, extent.offset_bytes + begin,
           std::min(ExtentMap::block_bytes, extent.length_bytes - begin)};
@@ -51,6 +58,7 @@ class Judge {
   void check_digests(const Tally& tally);
   void check_guards();
   void check_guard(const Guard& guard);
+  void report_frame(std::int64_t number, const Error& why);
   void report_blocks(std::uint32_t extent, std::int64_t first, std::int64_t last, Digest found);
   std::vector<Block> sample() const;
   std::int64_t guarded_bytes() const;
@@ -63,19 +71,62 @@ class Judge {
   std::set<std::uint32_t> damaged_;  // tensors with a bad block
 };
 
+// Blocks [first, last) of an extent, as coordinates of the tensor.
+Box box_of_blocks(const TensorDesc& desc, const Extent& extent, std::int64_t first,
+                  std::int64_t last) {
+  if (!is_chunked(extent)) {
+    const std::int64_t begin = first * ExtentMap::block_bytes;
+    const std::int64_t end = std::min(last * ExtentMap::block_bytes, extent.length_bytes);
+    return touched_box(desc, extent.box, begin, end);
+  }
+  return touched_box(desc, extent.box, chunk_range(desc.dtype, extent, first).begin,
+                     chunk_range(desc.dtype, extent, last - 1).end);
+}
+
+// Says which bits flipped, where the CRCs tell.
+void name_burst(const Stretch& block, Digest recorded, Digest found, Finding& finding) {
+  const auto burst = locate_burst(recorded, found, block.length_bytes);
+  if (!burst) return;
+  const std::int64_t byte = block.offset_bytes + burst->first_bit / 8;
+  const int width = std::bit_width(burst->pattern);
+  finding.message +=
+      fmt::format("; {} from bit {} of byte {} on explain{} it",
+                  width == 1 ? "1 flipped bit" : fmt::format("flips among {} bits", width),
+                  burst->first_bit % 8, byte, width == 1 ? "s" : "");
+  finding.next_step = "`remesh repair` can flip the bits back; " + finding.next_step;
+}
+
+// A frame that is what was recorded, and no frame: it was made so.
+void Judge::report_frame(std::int64_t number, const Error& why) {
+  const Extent& extent = map_.extents()[map_.extent_of_frame(number)];
+  const TensorDesc& desc = reader_.catalog().tensors[extent.tensor];
+  const std::int64_t k = number - extent.first_frame;
+  const Frame& frame = map_.frames(extent)[static_cast<std::size_t>(k)];
+  Finding finding;
+  finding.id = why.id();
+  finding.file = map_.files()[extent.file].name;
+  finding.bytes = ByteRange{frame.offset_bytes, frame.offset_bytes + frame.length_bytes};
+  finding.tensor = desc.name;
+  finding.box = box_of_blocks(desc, extent, k, k + 1);
+  finding.message = fmt::format("{}: {}", to_string(desc), why.what());
+  const std::lock_guard lock(mutex_);
+  judged_.report.findings.push_back(std::move(finding));
+  damaged_.insert(extent.tensor);
+}
+
 // Bad blocks that follow each other are one finding.
 void Judge::report_blocks(std::uint32_t number, std::int64_t first, std::int64_t last,
                           Digest found) {
   const Extent& extent = map_.extents()[number];
   const TensorDesc& desc = reader_.catalog().tensors[extent.tensor];
-  const std::int64_t begin = first * ExtentMap::block_bytes;
-  const std::int64_t end = std::min(last * ExtentMap::block_bytes, extent.length_bytes);
+  const Stretch begin = place_of(map_, {number, first});
+  const Stretch end = place_of(map_, {number, last - 1});
   Finding finding;
   finding.id = "RM207";
   finding.file = map_.files()[extent.file].name;
-  finding.bytes = ByteRange{extent.offset_bytes + begin, extent.offset_bytes + end};
+  finding.bytes = ByteRange{begin.offset_bytes, end.offset_bytes + end.length_bytes};
   finding.tensor = desc.name;
-  finding.box = touched_box(desc, extent.box, begin, end);
+  finding.box = box_of_blocks(desc, extent, first, last);
   finding.found = to_string(found);
   finding.expected = to_string(map_.blocks(extent)[static_cast<std::size_t>(first)]);
   finding.message = fmt::format(
@@ -84,6 +135,8 @@ void Judge::report_blocks(std::uint32_t number, std::int64_t first, std::int64_t
       to_string(desc), finding.bytes->begin, finding.bytes->end, finding.file,
       to_string(*finding.box), finding.found, finding.expected);
   finding.next_step = "restore this file from a copy, or reshard from an intact checkpoint";
+  if (last - first == 1)
+    name_burst(begin, map_.blocks(extent)[static_cast<std::size_t>(first)], found, finding);
   judged_.report.findings.push_back(std::move(finding));
   damaged_.insert(extent.tensor);
 }
@@ -186,10 +239,8 @@ void Judge::check_all() {
   for (const Stretch& stretch : stretches) payload += stretch.length_bytes;
   Tally tally(reader_.catalog().tensors, map_, /*with_blocks=*/true);
   context_.progress.begin("checking", payload + guarded_bytes());
-  sweep(machine(), reader_, stretches,
-        [&tally](std::uint32_t file, std::int64_t offset, std::span<const std::byte> bytes) {
-          tally.add(file, offset, bytes);
-        });
+  sweep(machine(), reader_, stretches, tally.tap(),
+        [this](std::int64_t number, const Error& why) { report_frame(number, why); });
   judged_.report.bytes_read += payload;
   check_guards();
   context_.progress.end();

@@ -30,6 +30,11 @@ class TolerantReader final : public Reader {
   /// The same, and whether the bytes were there.
   bool try_read(std::uint32_t file, std::int64_t offset, std::span<std::byte> into) const;
 
+  void unpack(const Extent& extent, std::int64_t k, std::span<const std::byte> stored,
+              std::span<std::byte> into) const override {
+    inner_.unpack(extent, k, stored, into);
+  }
+
   std::vector<std::byte> side(const SideFile& side) const override { return inner_.side(side); }
 
  private:

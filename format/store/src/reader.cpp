@@ -11,9 +11,11 @@
 #include <fmt/format.h>
 
 #include "extent_reader.hpp"
+#include "frame_reader.hpp"
 #include "remesh/core/buffer.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/schema/runs.hpp"
+#include "remesh/store/chunks.hpp"
 
 namespace remesh {
 namespace {
@@ -23,6 +25,7 @@ std::size_t as_size(std::int64_t value) { return static_cast<std::size_t>(value)
 // A request and an extent that has some of it: both boxes with elements of whole bytes.
 struct Common {
   const Extent& extent;
+  DType dtype;
   Box extent_box;
   Box wanted;
 };
@@ -33,9 +36,33 @@ class PartReader {
  public:
   static constexpr std::int64_t scratch_bytes = std::int64_t{1} << 20;
 
-  PartReader(const ByteSource& source, const Tap& tap, std::int64_t element_bytes,
-             std::span<std::byte> into)
-      : source_(source), tap_(tap), element_bytes_(element_bytes), into_(into) {}
+  PartReader(const ByteSource& source, FrameReader& frames, const Tap& tap,
+             std::int64_t element_bytes, std::span<std::byte> into)
+      : source_(source), frames_(frames), tap_(tap), element_bytes_(element_bytes), into_(into) {}
+
+  // The same of an extent in chunks, chunk by chunk.
+  void read_chunks(const Common& common, const Box& part) {
+    const std::int64_t width = element_bytes_;
+    const auto byte_of = [&](const Box& corner) {
+      return *contiguous_in(common.extent_box, corner, width);
+    };
+    Box first = part;
+    Box last = part;
+    for (int dim = 0; dim < part.ndim(); ++dim) {
+      first[dim] = {part[dim].begin, part[dim].begin + 1};
+      last[dim] = {part[dim].end - 1, part[dim].end};
+    }
+    const DType dtype = common.dtype;
+    const std::int64_t end = chunk_at(dtype, common.extent, byte_of(last)) + 1;
+    for (std::int64_t k = chunk_at(dtype, common.extent, byte_of(first)); k < end; ++k) {
+      const Box chunk_box_here = chunk_box(common.extent, k);
+      const auto shared = intersect(chunk_box_here, part);
+      if (!shared) continue;
+      const FrameReader::Chunk chunk = frames_.chunk(common.extent, k);
+      copy_box(*shared, chunk_box_here, chunk->bytes().data(), common.wanted, into_.data(), width);
+      if (tap_) tell(common.extent.first_frame + k, chunk_box_here, *shared, chunk->bytes());
+    }
+  }
 
   void read(const Common& common, const Box& part) {
     const auto from = contiguous_in(common.extent_box, part, element_bytes_);
@@ -53,6 +80,23 @@ class PartReader {
   }
 
  private:
+  // Tells the tap of a part of a chunk, run by run.
+  void tell(std::int64_t frame, const Box& chunk, const Box& part,
+            std::span<const std::byte> bytes) {
+    if (const auto at = contiguous_in(chunk, part, element_bytes_)) {
+      tap_.unpacked(frame, *at,
+                    bytes.subspan(as_size(*at), as_size(part.num_elements() * element_bytes_)));
+      return;
+    }
+    int dim = 0;
+    while (part[dim].size() == 1) ++dim;
+    Box slab = part;
+    for (Index at = part[dim].begin; at < part[dim].end; ++at) {
+      slab[dim] = {at, at + 1};
+      tell(frame, chunk, slab, bytes);
+    }
+  }
+
   // Cuts the part along its outermost dim, into slabs of at most `most_bytes` or one index.
   void read_slabs(const Common& common, const Box& part, std::int64_t most_bytes) {
     int dim = 0;
@@ -72,6 +116,7 @@ class PartReader {
   }
 
   const ByteSource& source_;
+  FrameReader& frames_;
   const Tap& tap_;
   const std::int64_t element_bytes_;
   const std::span<std::byte> into_;
@@ -96,7 +141,10 @@ class PartReader {
 class ExtentReader final : public Reader {
  public:
   ExtentReader(Catalog catalog, ExtentMap extents, ByteSource source)
-      : catalog_(std::move(catalog)), extents_(std::move(extents)), source_(std::move(source)) {}
+      : catalog_(std::move(catalog)),
+        extents_(std::move(extents)),
+        source_(std::move(source)),
+        frames_(extents_, catalog_.tensors, source_.read) {}
 
   const Catalog& catalog() const noexcept override { return catalog_; }
   const ExtentMap& extents() const noexcept override { return extents_; }
@@ -108,11 +156,21 @@ class ExtentReader final : public Reader {
     const ByteView view = byte_view(desc, box);
     assert(std::ssize(into) == view.box.num_elements() * view.element_bytes);
 
-    PartReader reader(source_, tap, view.element_bytes, into);
+    PartReader reader(source_, frames_, tap, view.element_bytes, into);
     for (const Extent* extent : holding(tensor, box)) {
-      const Common common{*extent, byte_view(desc, extent->box).box, view.box};
-      reader.read(common, *intersect(common.extent_box, common.wanted));
+      const Common common{*extent, desc.dtype, byte_view(desc, extent->box).box, view.box};
+      const Box part = *intersect(common.extent_box, common.wanted);
+      if (is_chunked(*extent)) {
+        reader.read_chunks(common, part);
+      } else {
+        reader.read(common, part);
+      }
     }
+  }
+
+  void unpack(const Extent& extent, std::int64_t k, std::span<const std::byte> stored,
+              std::span<std::byte> into) const override {
+    frames_.unpack(extent, k, stored, into);
   }
 
   void read_bytes(std::uint32_t file, std::int64_t offset,
@@ -166,6 +224,7 @@ class ExtentReader final : public Reader {
   const Catalog catalog_;
   const ExtentMap extents_;
   const ByteSource source_;
+  mutable FrameReader frames_;
 };
 
 // The files of a checkpoint, opened when they are asked for. Of those that nobody is reading, the

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "remesh/schema/runs.hpp"
+#include "remesh/store/chunks.hpp"
 
 namespace remesh {
 namespace {
@@ -101,6 +102,49 @@ Tally::Tally(std::span<const TensorDesc> tensors, const ExtentMap& extents, bool
     blocks += num_blocks(extent);
   }
   blocks_ = std::make_unique<std::atomic<std::uint64_t>[]>(as_size(blocks));
+  frames_.resize(extents.all_frames().size());
+}
+
+Tap Tally::tap() {
+  return {[this](std::uint32_t file, std::int64_t offset, Tap::Bytes bytes) {
+            add(file, offset, bytes);
+          },
+          [this](std::int64_t number, const Frame& place, Tap::Bytes bytes) {
+            add_frame(number, place, bytes);
+          },
+          [this](std::int64_t number, std::int64_t within, Tap::Bytes bytes) {
+            add_unpacked(number, within, bytes);
+          }};
+}
+
+void Tally::add_frame(std::int64_t number, const Frame& place, std::span<const std::byte> bytes) {
+  stored_.fetch_add(std::ssize(bytes), std::memory_order_relaxed);
+  if (!blocks_) return;
+  const std::uint32_t extent = extents_.extent_of_frame(number);
+  const std::int64_t k = number - extents_.extents()[extent].first_frame;
+  blocks_[as_size(first_block_[extent] + k)] = digest_of(bytes).value;
+  frames_[as_size(number)] = place;
+}
+
+void Tally::add_unpacked(std::int64_t number, std::int64_t within,
+                         std::span<const std::byte> bytes) {
+  const Extent& extent = extents_.extents()[extents_.extent_of_frame(number)];
+  const TensorDesc& desc = tensors_[extent.tensor];
+  const std::int64_t begin =
+      chunk_range(desc.dtype, extent, number - extent.first_frame).begin + within;
+  TensorSum sum;
+  sum.add_runs(byte_view(desc, extent.box), begin, bytes);
+  const auto [crc, cover] = sum.within(tensor_bytes_[extent.tensor]);
+  add_sum(extent, std::ssize(bytes), crc, cover);
+  bytes_.fetch_add(std::ssize(bytes), std::memory_order_relaxed);
+}
+
+void Tally::add_sum(const Extent& extent, std::int64_t bytes, std::uint64_t crc,
+                    std::uint64_t cover) {
+  Cell& cell = cells_[extent.tensor * std::size_t{extents_.copies()} + extent.copy];
+  cell.crc.fetch_xor(crc, std::memory_order_relaxed);
+  cell.cover.fetch_xor(cover, std::memory_order_relaxed);
+  cell.bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 void Tally::add(std::uint32_t file, std::int64_t offset, std::span<const std::byte> bytes) {
@@ -119,12 +163,13 @@ void Tally::add(std::uint32_t file, std::int64_t offset, std::span<const std::by
     const std::int64_t from = std::max(offset, extent->offset_bytes);
     const std::int64_t to = std::min(end, extent->offset_bytes + extent->length_bytes);
     if (extent->offset_bytes >= end) break;
-    if (from >= to) continue;
+    if (from >= to || is_chunked(*extent)) continue;
     add_to_extent(*extent, from - extent->offset_bytes,
                   bytes.subspan(as_size(from - offset), as_size(to - from)));
     counted += to - from;
   }
   bytes_.fetch_add(std::ssize(bytes), std::memory_order_relaxed);
+  stored_.fetch_add(std::ssize(bytes), std::memory_order_relaxed);
   stray_.fetch_add(std::ssize(bytes) - counted, std::memory_order_relaxed);
 }
 
@@ -147,11 +192,8 @@ void Tally::add_to_extent(const Extent& extent, std::int64_t begin,
     from = to;
   }
 
-  Cell& cell = cells_[extent.tensor * std::size_t{extents_.copies()} + extent.copy];
   const auto [crc, cover] = sum.within(tensor_bytes_[extent.tensor]);
-  cell.crc.fetch_xor(crc, std::memory_order_relaxed);
-  cell.cover.fetch_xor(cover, std::memory_order_relaxed);
-  cell.bytes.fetch_add(std::ssize(bytes), std::memory_order_relaxed);
+  add_sum(extent, std::ssize(bytes), crc, cover);
 }
 
 Tally::Sum Tally::sum(std::size_t tensor, std::uint32_t copy) const {
@@ -165,9 +207,10 @@ Tally::Sum Tally::sum(std::size_t tensor, std::uint32_t copy) const {
 
 Digest Tally::block(std::size_t extent, std::int64_t k) const {
   assert(blocks_);
+  const std::uint64_t sum = blocks_[as_size(first_block_[extent] + k)];
+  if (is_chunked(extents_.extents()[extent])) return Digest{sum};
   const std::int64_t length = extents_.extents()[extent].length_bytes;
-  return crc64::finish(blocks_[as_size(first_block_[extent] + k)],
-                       block_end(k, length) - k * ExtentMap::block_bytes);
+  return crc64::finish(sum, block_end(k, length) - k * ExtentMap::block_bytes);
 }
 
 }  // namespace remesh

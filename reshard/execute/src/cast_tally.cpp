@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "remesh/schema/cast.hpp"
+#include "remesh/store/chunks.hpp"
 
 namespace remesh::detail {
 namespace {
@@ -69,6 +70,16 @@ void CastTally::add(std::uint32_t file, std::int64_t offset, std::span<const std
     bytes = bytes.subspan(static_cast<std::size_t>(length));
     offset += length;
   }
+}
+
+void CastTally::add_unpacked(std::int64_t number, std::int64_t within,
+                             std::span<const std::byte> bytes) {
+  const std::uint32_t at = extents_.extent_of_frame(number);
+  const Extent& extent = extents_.extents()[at];
+  const Scaled& scaled = scaled_[at];
+  if (scaled.begin_bytes < 0) return;
+  const std::int64_t chunk = chunk_range(scaled.from, extent, number - extent.first_frame).begin;
+  add_values(scaled, chunk + within, bytes);
 }
 
 void CastTally::add_values(const Scaled& scaled, std::int64_t offset,

@@ -32,6 +32,9 @@ class CastTally {
   /// Counts bytes that were read; those of tensors that keep their dtype are passed over.
   void add(std::uint32_t file, std::int64_t offset, std::span<const std::byte> bytes);
 
+  /// The same of what was unpacked from a frame of the source.
+  void add_unpacked(std::int64_t number, std::int64_t within, std::span<const std::byte> bytes);
+
   /// What the cast bytes of a tensor of the target come to.
   Tally::Sum sum(std::size_t target_tensor) const { return tally_.sum(target_tensor); }
 

@@ -111,6 +111,22 @@ void Proof::check_copies() const {
   }
 }
 
+void Proof::check_frames(const ExtentMap& sealed, const Tally& arrived) const {
+  const auto said = sealed.all_frames();
+  const auto written = arrived.frames();
+  const auto [at, other] = std::ranges::mismatch(said, written);
+  if (at == said.end() && other == written.end()) return;
+  const std::string place =
+      at == said.end() || other == written.end()
+          ? fmt::format("{} frames, but {} were written", said.size(), written.size())
+          : fmt::format("frame {} at {} with {} bytes, but it was written at {} with {}",
+                        at - said.begin(), at->offset_bytes, at->length_bytes, other->offset_bytes,
+                        other->length_bytes);
+  throw Error(
+      Errc::internal,
+      fmt::format("cannot publish the checkpoint: its index has {}; nothing was committed", place));
+}
+
 void Proof::check_read_back(const Tally& again) const {
   const auto extents = map_.extents();
   for (std::size_t number = 0; number < extents.size(); ++number) {
@@ -118,16 +134,22 @@ void Proof::check_read_back(const Tally& again) const {
     for (std::int64_t k = 0; k < num_blocks(extent); ++k) {
       const Digest written = block_crcs_[first_block_[number] + static_cast<std::size_t>(k)];
       if (again.block(number, k) == written) continue;
-      const std::int64_t begin = extent.offset_bytes + k * ExtentMap::block_bytes;
+      const std::int64_t begin =
+          is_chunked(extent)
+              ? again.frames()[static_cast<std::size_t>(extent.first_frame + k)].offset_bytes
+              : extent.offset_bytes + k * ExtentMap::block_bytes;
       throw Error(
           Errc::io,
-          fmt::format(
-              "cannot trust the medium: bytes [{}, {}) of {} ({}, {}) hash to {}, "
-              "but those written hash to {}; nothing was committed",
-              begin,
-              std::min(begin + ExtentMap::block_bytes, extent.offset_bytes + extent.length_bytes),
-              map_.files()[extent.file].name, to_string(target_.tensors[extent.tensor]),
-              to_string(extent.box), to_string(again.block(number, k)), to_string(written)),
+          fmt::format("cannot trust the medium: bytes [{}, {}) of {} ({}, {}) hash to {}, "
+                      "but those written hash to {}; nothing was committed",
+                      begin,
+                      is_chunked(extent)
+                          ? begin + again.frames()[static_cast<std::size_t>(extent.first_frame + k)]
+                                        .length_bytes
+                          : std::min(begin + ExtentMap::block_bytes,
+                                     extent.offset_bytes + extent.length_bytes),
+                      map_.files()[extent.file].name, to_string(target_.tensors[extent.tensor]),
+                      to_string(extent.box), to_string(again.block(number, k)), to_string(written)),
           "RM207");
     }
   }

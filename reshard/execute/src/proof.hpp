@@ -37,6 +37,9 @@ class Proof {
   std::int64_t recorded() const noexcept { return recorded_; }
   std::int64_t target_bytes() const noexcept { return target_bytes_; }
 
+  /// That the completed files place every frame where it was written. Throws Error(internal).
+  void check_frames(const ExtentMap& sealed, const Tally& arrived) const;
+
   /// Compares a second reading of the target's files with the first. Throws Error(io, RM207),
   /// naming tensor, file and bytes.
   void check_read_back(const Tally& again) const;

@@ -99,15 +99,17 @@ std::int64_t buffer_bytes(const Catalog& source, const Catalog& target,
 detail::PanelBytes move_panels(Context& context, const Reader& source, Writer& target,
                                const std::vector<Panel>& panels,
                                std::span<const std::uint32_t> order, Passing& passing) {
-  const Tap on_read = [&passing](std::uint32_t file, std::int64_t offset,
-                                 std::span<const std::byte> bytes) {
-    passing.sent.add(file, offset, bytes);
-    if (passing.cast.any()) passing.cast.add(file, offset, bytes);
-  };
-  const Tap on_write = [&passing](std::uint32_t file, std::int64_t offset,
-                                  std::span<const std::byte> bytes) {
-    passing.arrived.add(file, offset, bytes);
-  };
+  const Tap on_read(
+      [&passing](std::uint32_t file, std::int64_t offset, Tap::Bytes bytes) {
+        passing.sent.add(file, offset, bytes);
+        if (passing.cast.any()) passing.cast.add(file, offset, bytes);
+      },
+      nullptr,
+      [&passing](std::int64_t number, std::int64_t within, Tap::Bytes bytes) {
+        passing.sent.add_unpacked(number, within, bytes);
+        if (passing.cast.any()) passing.cast.add_unpacked(number, within, bytes);
+      });
+  const Tap on_write = passing.arrived.tap();
   const std::int64_t size = buffer_bytes(source.catalog(), target.catalog(), panels);
   const std::int64_t cast_size = passing.cast.any() ? size : 0;
   const auto held =
@@ -156,10 +158,7 @@ void read_back(Context& context, const Reader& sealed, const detail::Proof& proo
   Tally again(sealed.catalog().tensors, sealed.extents(), /*with_blocks=*/true);
   context.progress.begin("reading back", proof.target_bytes());
   sweep({context.pool, context.budget, context.progress, context.stop}, sealed,
-        all_extents(sealed.extents()),
-        [&again](std::uint32_t file, std::int64_t offset, std::span<const std::byte> bytes) {
-          again.add(file, offset, bytes);
-        });
+        all_extents(sealed.extents()), again.tap());
   context.progress.end();
   proof.check_read_back(again);
 }
@@ -226,6 +225,7 @@ Outcome transfer(Context& context, const Reader& source, Writer& target,
   target.seal(proof.digests(), proof.block_crcs());
   if (options.read_back) target.forget_caches();
   const std::unique_ptr<Reader> sealed = reopen(target, on_medium);
+  proof.check_frames(sealed->extents(), passing.arrived);
   if (options.read_back) {
     read_back(context, *sealed, proof);
     outcome.proved = Proved::read_back;

@@ -94,6 +94,12 @@ class ExtentMap {
   /// The frames of an extent, in the order of its chunks; empty where it has none.
   std::span<const Frame> frames(const Extent& extent) const noexcept;
 
+  /// All frames, extent after extent.
+  std::span<const Frame> all_frames() const noexcept { return frames_; }
+  /// The extent that frame `number` of all belongs to, by its number. O(log extents).
+  /// Precondition: 0 <= number < all_frames().size().
+  std::uint32_t extent_of_frame(std::int64_t number) const noexcept;
+
   /// The bytes of its file that an extent takes up, gaps between its frames included.
   ByteRange place(const Extent& extent) const noexcept;
 
@@ -106,6 +112,8 @@ class ExtentMap {
   std::uint32_t copies() const noexcept { return copies_; }
 
   /// Whether both say that the same elements lie at the same places; CRCs and guards do not count.
+  /// Of extents in chunks it is the cut that must be the same: where frames come to lie, a shard
+  /// says once it is sealed.
   bool same_places(const ExtentMap& other) const noexcept;
 
  private:
@@ -114,6 +122,7 @@ class ExtentMap {
   std::vector<Digest> block_crcs_;
   std::vector<Guard> guards_;
   std::vector<Frame> frames_;
+  std::vector<std::uint32_t> chunked_;  // extents, in the order of their frames
   std::vector<std::uint32_t> with_bytes_;
   std::vector<std::uint32_t> by_tensor_;
   std::vector<std::size_t> first_of_tensor_;

@@ -6,6 +6,8 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "remesh/schema/catalog.hpp"
@@ -15,8 +17,49 @@
 namespace remesh {
 
 /// Hears of every run of payload bytes that passes between memory and a file, with its true place.
-using Tap =
-    std::function<void(std::uint32_t file, std::int64_t offset, std::span<const std::byte> bytes)>;
+/// Where they are compressed there are two things to hear of: frames, as they lie in the file, and
+/// the elements that are unpacked from them or packed into them. Frames are numbered as
+/// ExtentMap::all_frames() has them.
+class Tap {
+ public:
+  using Bytes = std::span<const std::byte>;
+  using OnStored = std::function<void(std::uint32_t file, std::int64_t offset, Bytes bytes)>;
+  using OnFrame = std::function<void(std::int64_t number, const Frame& place, Bytes bytes)>;
+  using OnUnpacked = std::function<void(std::int64_t number, std::int64_t within, Bytes bytes)>;
+
+  /// Hears nothing.
+  Tap() = default;
+
+  /// Hears of what is not compressed alone: for ends that have no frames.
+  template <typename Function>
+  requires std::is_invocable_v<Function&, std::uint32_t, std::int64_t, Bytes> Tap(
+      Function on_stored)
+      : on_stored_(std::move(on_stored)) {}  // NOLINT(google-explicit-constructor)
+
+  Tap(OnStored on_stored, OnFrame on_frame, OnUnpacked on_unpacked)
+      : on_stored_(std::move(on_stored)),
+        on_frame_(std::move(on_frame)),
+        on_unpacked_(std::move(on_unpacked)) {}
+
+  explicit operator bool() const noexcept { return static_cast<bool>(on_stored_); }
+
+  void operator()(std::uint32_t file, std::int64_t offset, Bytes bytes) const {
+    on_stored_(file, offset, bytes);
+  }
+  /// A frame at its place, with the bytes that lie there.
+  void frame(std::int64_t number, const Frame& place, Bytes bytes) const {
+    if (on_frame_) on_frame_(number, place, bytes);
+  }
+  /// Elements of a chunk: `within` counts bytes from the chunk's first one.
+  void unpacked(std::int64_t number, std::int64_t within, Bytes bytes) const {
+    if (on_unpacked_) on_unpacked_(number, within, bytes);
+  }
+
+ private:
+  OnStored on_stored_;
+  OnFrame on_frame_;
+  OnUnpacked on_unpacked_;
+};
 
 /// The reading end of a checkpoint, in any format. Const members may be called from many threads.
 class Reader {
@@ -35,6 +78,12 @@ class Reader {
   /// Reads bytes of a file of extents().files() as they lie there. For judges and for guards.
   virtual void read_bytes(std::uint32_t file, std::int64_t offset,
                           std::span<std::byte> into) const = 0;
+
+  /// Unpacks what read_bytes() gave of a frame of an extent in chunks, and whose CRC was checked,
+  /// to a whole chunk (chunks.hpp). For judges. Throws Error(corrupt, RM207), with file and bytes,
+  /// if it is no such frame.
+  virtual void unpack(const Extent& extent, std::int64_t k, std::span<const std::byte> stored,
+                      std::span<std::byte> into) const = 0;
 
   /// The bytes of a side file. Throws Error(corrupt, RM207) if they do not have the recorded
   /// digest.

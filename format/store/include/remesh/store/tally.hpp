@@ -11,6 +11,7 @@
 #include "remesh/core/digest.hpp"
 #include "remesh/schema/tensor.hpp"
 #include "remesh/store/extents.hpp"
+#include "remesh/store/reader.hpp"
 
 namespace remesh {
 
@@ -34,6 +35,16 @@ class Tally {
   /// Bytes that belong to no extent are counted in stray_bytes().
   void add(std::uint32_t file, std::int64_t offset, std::span<const std::byte> bytes);
 
+  /// The same of a frame: its bytes as they lie in the file. They count for its block alone.
+  void add_frame(std::int64_t number, const Frame& place, std::span<const std::byte> bytes);
+
+  /// The same of elements that were unpacked from, or packed into, a frame: `within` counts from
+  /// the first byte of its chunk.
+  void add_unpacked(std::int64_t number, std::int64_t within, std::span<const std::byte> bytes);
+
+  /// Hears for this tally, which must outlive it.
+  Tap tap();
+
   struct Sum {
     Digest digest;           ///< of the tensor's logical bytes, if complete
     std::int64_t bytes = 0;  ///< how many passed
@@ -47,7 +58,13 @@ class Tally {
   /// all bytes of the block were added exactly once.
   Digest block(std::size_t extent, std::int64_t k) const;
 
+  /// Where the frames were that were added; those that were not have no bytes. Requires
+  /// `with_blocks`.
+  std::span<const Frame> frames() const noexcept { return frames_; }
+
   std::int64_t bytes() const noexcept { return bytes_.load(); }
+  /// Those of frames, as they are stored, and of all else.
+  std::int64_t stored_bytes() const noexcept { return stored_.load(); }
   std::int64_t stray_bytes() const noexcept { return stray_.load(); }
 
  private:
@@ -57,6 +74,7 @@ class Tally {
     std::atomic<std::int64_t> bytes{0};
   };
   void add_to_extent(const Extent& extent, std::int64_t begin, std::span<const std::byte> bytes);
+  void add_sum(const Extent& extent, std::int64_t bytes, std::uint64_t crc, std::uint64_t cover);
 
   std::span<const TensorDesc> tensors_;
   const ExtentMap& extents_;
@@ -64,7 +82,9 @@ class Tally {
   std::unique_ptr<Cell[]> cells_;  // [tensor * copies + copy]
   std::vector<std::int64_t> first_block_;
   std::unique_ptr<std::atomic<std::uint64_t>[]> blocks_;
+  std::vector<Frame> frames_;
   std::atomic<std::int64_t> bytes_{0};
+  std::atomic<std::int64_t> stored_{0};
   std::atomic<std::int64_t> stray_{0};
 };
 

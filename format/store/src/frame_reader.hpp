@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "chunk_codec.hpp"
+#include "remesh/core/buffer.hpp"
+#include "remesh/schema/tensor.hpp"
+#include "remesh/store/extents.hpp"
+
+namespace remesh {
+
+/// Reads compressed chunks: the frame, its CRC, then what it holds. Keeps the last few chunks,
+/// since those who read boxes come back for the rest of one. Thread-safe.
+class FrameReader {
+ public:
+  using Read = std::function<void(std::uint32_t file, std::int64_t offset, std::span<std::byte>)>;
+  using Chunk = std::shared_ptr<const Buffer>;
+
+  /// What it keeps, at most. Whoever reads holds one more chunk.
+  static constexpr std::int64_t kept_bytes = std::int64_t{8} << 20;
+
+  /// All must outlive it.
+  FrameReader(const ExtentMap& extents, std::span<const TensorDesc> tensors, const Read& read)
+      : extents_(extents), tensors_(tensors), read_(read) {}
+
+  /// The bytes of chunk k of an extent, a whole one: those that a short one has, and zeros. Throws
+  /// Error(corrupt, RM207), with file and bytes, if the frame does not have its recorded CRC, does
+  /// not unpack to a chunk, or has other than zeros behind it.
+  Chunk chunk(const Extent& extent, std::int64_t k);
+
+  /// Unpacks bytes that were read from a frame, and whose CRC was checked. Otherwise as chunk().
+  void unpack(const Extent& extent, std::int64_t k, std::span<const std::byte> stored,
+              std::span<std::byte> into);
+
+ private:
+  Chunk read_chunk(const Extent& extent, std::int64_t k);
+  std::unique_ptr<native::Decoder> take_decoder();
+
+  const ExtentMap& extents_;
+  const std::span<const TensorDesc> tensors_;
+  const Read& read_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<native::Decoder>> idle_;
+  std::list<std::pair<std::int64_t, Chunk>> recent_;  // the last one asked for comes first
+  std::unordered_map<std::int64_t, decltype(recent_)::iterator> kept_;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace remesh
