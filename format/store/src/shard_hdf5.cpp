@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "hdf5.hpp"
+#include "hdf5_driver.hpp"
 #include "hdf5_types.hpp"
 
 namespace remesh::native {
@@ -33,8 +36,9 @@ h5::Properties creation_of_file() {
   return list;
 }
 
-h5::Properties access_of_file(std::int64_t metadata_bytes) {
+h5::Properties access_of_file(h5::Driver& driver, std::int64_t metadata_bytes) {
   h5::Properties list = h5::create_properties(H5P_FILE_ACCESS);
+  driver.use_in(list);
   h5::set_version_bounds(list, H5F_LIBVER_V110, H5F_LIBVER_V110);
   h5::set_alignment(list, alignment_threshold_bytes, alignment_bytes);
   h5::set_meta_block_size(list, static_cast<hsize_t>(metadata_bytes));
@@ -104,8 +108,9 @@ std::vector<hsize_t> dataset_dims(const TensorDesc& desc, const Extent& extent) 
 
 class ShardFile {
  public:
-  ShardFile(const FileSystem::Path& path, std::int64_t metadata_bytes)
-      : file_(h5::create_file(path.c_str(), creation_of_file(), access_of_file(metadata_bytes))) {}
+  ShardFile(h5::Driver& driver, std::int64_t metadata_bytes)
+      : file_(
+            h5::create_file("shard", creation_of_file(), access_of_file(driver, metadata_bytes))) {}
 
   std::int64_t add_index(std::int64_t index_bytes) {
     const h5::Group group = h5::create_group(file_.id(), "remesh", group_);
@@ -161,25 +166,35 @@ std::span<Extent> extents_of(std::uint32_t tensor, std::span<Extent> rest) {
   return rest.first(static_cast<std::size_t>(end - rest.begin()));
 }
 
+std::int64_t describe(ShardIndex& index, std::int64_t index_bytes, h5::Driver& driver) {
+  ShardFile file(driver, estimated_metadata_bytes(index));
+  const std::int64_t offset = file.add_index(index_bytes);
+  std::span<Extent> rest(index.extents);
+  for (std::uint32_t tensor = 0; tensor < index.tensors.size(); ++tensor) {
+    const std::span<Extent> extents = extents_of(tensor, rest);
+    file.add_tensor(index.tensors[tensor].desc, extents);
+    driver.rethrow_failure();
+    rest = rest.subspan(extents.size());
+  }
+  file.close();
+  driver.rethrow_failure();
+  return offset;
+}
+
 }  // namespace
 
-std::int64_t create_hdf5(const FileSystem::Path& path, ShardIndex& index,
+std::int64_t create_hdf5(FileSystem& files, const FileSystem::Path& path, ShardIndex& index,
                          std::int64_t index_bytes) {
   std::ranges::sort(index.extents, {},
                     [](const Extent& e) { return std::tie(e.tensor, e.box, e.copy); });
+  const std::unique_ptr<File> file = files.create(path);
+  h5::FileMedium medium(*file);
+  h5::Driver driver(medium);
   try {
     h5::be_quiet();
-    ShardFile file(path, estimated_metadata_bytes(index));
-    const std::int64_t offset = file.add_index(index_bytes);
-    std::span<Extent> rest(index.extents);
-    for (std::uint32_t tensor = 0; tensor < index.tensors.size(); ++tensor) {
-      const std::span<Extent> extents = extents_of(tensor, rest);
-      file.add_tensor(index.tensors[tensor].desc, extents);
-      rest = rest.subspan(extents.size());
-    }
-    file.close();
-    return offset;
+    return describe(index, index_bytes, driver);
   } catch (const Error& error) {
+    driver.rethrow_failure();  // libhdf5's complaint was but its echo
     throw Error(error.code(), fmt::format("cannot create '{}': {}", path.string(), error.what()),
                 error.id());
   }
