@@ -138,7 +138,7 @@ TEST_P(WriterContract, RecordsTheDigestsThatItIsSealedWithIfAny) {
     std::size_t first = 0;
     for (const Extent& extent : reader->extents().extents()) {
       const auto recorded = reader->extents().blocks(extent);
-      const auto count = static_cast<std::size_t>(num_blocks(extent.length_bytes));
+      const auto count = static_cast<std::size_t>(num_blocks(extent));
       const auto expected = std::span(seals.block_crcs).subspan(first, count);
       if (extent.first_block >= 0) {
         ASSERT_TRUE(std::ranges::equal(recorded, expected));

@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const ShardIndex index = parse_index(bytes, header);
     require(std::ranges::equal(encode(index), bytes));
-    const auto rest = complement(header.file_bytes, index.extents);
+    const auto rest = complement(header.file_bytes, index);
     require(rest.empty() || rest.back().end <= header.file_bytes);
   } catch (const Error& error) {
     require(!error.id().empty());

@@ -19,7 +19,7 @@ class PlainTally {
   PlainTally(std::span<const TensorDesc> tensors, const ExtentMap& extents)
       : tensors_(tensors), extents_(extents), cells_(tensors.size()) {
     for (const Extent& extent : extents.extents()) {
-      blocks_.emplace_back(static_cast<std::size_t>(num_blocks(extent.length_bytes)));
+      blocks_.emplace_back(static_cast<std::size_t>(num_blocks(extent)));
     }
   }
 

@@ -24,21 +24,25 @@ std::uint32_t ExtentMapBuilder::add_file(std::string name, std::int64_t size_byt
 
 void ExtentMapBuilder::add_shard(std::uint32_t file, const ShardHeader& header, ShardIndex index) {
   if (header.sealed) {
-    add_guard({file, complement(header.file_bytes, index.extents), header.complement_crc,
+    add_guard({file, complement(header.file_bytes, index), header.complement_crc,
                "HDF5 metadata, gaps and index"});
   }
   const auto first_block = static_cast<std::int64_t>(block_crcs_.size());
+  const auto first_frame = static_cast<std::int64_t>(frames_.size());
   for (Extent& extent : index.extents) {
     extent.tensor = index.tensors[extent.tensor].number;
     extent.file = file;
+    if (is_chunked(extent)) extent.first_frame += first_frame;
     extent.first_block = header.sealed ? extent.first_block + first_block : -1;
   }
   append(extents_, std::move(index.extents));
+  append(frames_, std::move(index.frames));
   if (header.sealed) append(block_crcs_, std::move(index.block_crcs));
 }
 
 ExtentMap ExtentMapBuilder::take() {
-  return {std::move(files_), std::move(extents_), std::move(block_crcs_), std::move(guards_)};
+  return {std::move(files_), std::move(extents_), std::move(block_crcs_), std::move(guards_),
+          std::move(frames_)};
 }
 
 }  // namespace remesh::native

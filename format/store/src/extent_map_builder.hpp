@@ -27,6 +27,7 @@ class ExtentMapBuilder {
   std::vector<Extent> extents_;
   std::vector<Digest> block_crcs_;
   std::vector<Guard> guards_;
+  std::vector<Frame> frames_;
 };
 
 }  // namespace remesh::native

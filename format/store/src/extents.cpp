@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "remesh/store/chunks.hpp"
+
 namespace remesh {
 namespace {
 
@@ -23,11 +25,13 @@ bool before(const Extent& extent, std::uint32_t file, std::int64_t offset) {
 }  // namespace
 
 ExtentMap::ExtentMap(std::vector<FileEntry> files, std::vector<Extent> extents,
-                     std::vector<Digest> block_crcs, std::vector<Guard> guards)
+                     std::vector<Digest> block_crcs, std::vector<Guard> guards,
+                     std::vector<Frame> frames)
     : files_(std::move(files)),
       extents_(std::move(extents)),
       block_crcs_(std::move(block_crcs)),
       guards_(std::move(guards)),
+      frames_(std::move(frames)),
       by_tensor_(extents_.size()) {
   if (!std::ranges::is_sorted(extents_, {}, place_in_files)) {
     std::ranges::sort(extents_, {}, place_in_files);
@@ -59,7 +63,21 @@ std::span<const Digest> ExtentMap::blocks(const Extent& extent) const noexcept {
   if (extent.first_block < 0) return {};
   return std::span(block_crcs_)
       .subspan(static_cast<std::size_t>(extent.first_block),
-               static_cast<std::size_t>(num_blocks(extent.length_bytes)));
+               static_cast<std::size_t>(num_blocks(extent)));
+}
+
+std::span<const Frame> ExtentMap::frames(const Extent& extent) const noexcept {
+  if (!is_chunked(extent)) return {};
+  return std::span(frames_).subspan(static_cast<std::size_t>(extent.first_frame),
+                                    static_cast<std::size_t>(num_blocks(extent)));
+}
+
+ByteRange ExtentMap::place(const Extent& extent) const noexcept {
+  if (!is_chunked(extent)) {
+    return {extent.offset_bytes, extent.offset_bytes + extent.length_bytes};
+  }
+  const Frame& last = frames(extent).back();
+  return {extent.offset_bytes, last.offset_bytes + last.length_bytes};
 }
 
 const Extent* ExtentMap::at(std::uint32_t file, std::int64_t offset) const noexcept {
@@ -67,18 +85,25 @@ const Extent* ExtentMap::at(std::uint32_t file, std::int64_t offset) const noexc
       with_bytes_, [&](std::uint32_t number) { return before(extents_[number], file, offset); });
   if (next == with_bytes_.begin()) return nullptr;
   const Extent& extent = extents_[*std::prev(next)];
-  const bool holds = extent.file == file && offset - extent.offset_bytes < extent.length_bytes;
+  const bool holds = extent.file == file && offset < place(extent).end;
   return holds ? &extent : nullptr;
 }
 
 bool ExtentMap::same_places(const ExtentMap& other) const noexcept {
   return std::ranges::equal(
       extents_, other.extents_, [&](const Extent& mine, const Extent& theirs) {
-        Extent other_numbers = mine;  // of the file and of the blocks: neither is a place
+        Extent other_numbers = mine;  // of file, blocks and frames: none of them is a place
         other_numbers.file = theirs.file;
         other_numbers.first_block = theirs.first_block;
-        return other_numbers == theirs && files_[mine.file].name == other.files_[theirs.file].name;
+        other_numbers.first_frame = theirs.first_frame;
+        return other_numbers == theirs &&
+               files_[mine.file].name == other.files_[theirs.file].name &&
+               std::ranges::equal(frames(mine), other.frames(theirs));
       });
+}
+
+std::int64_t num_blocks(const Extent& extent) noexcept {
+  return is_chunked(extent) ? num_chunks(extent) : num_blocks(extent.length_bytes);
 }
 
 std::int64_t num_blocks(std::int64_t length_bytes) noexcept {

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "remesh/schema/catalog.hpp"
+#include "remesh/store/file_tree.hpp"
 #include "shard_format.hpp"
 
 namespace remesh::native {
@@ -27,9 +29,18 @@ struct ShardEntry {
   friend bool operator==(const ShardEntry&, const ShardEntry&) = default;
 };
 
+/// The tree hashes of all files: what a signature over the manifest needs, since CRCs can be forged.
+struct Trees {
+  std::vector<TreeHash> files;  ///< of Manifest::shards
+  std::vector<TreeHash> side;   ///< of Catalog::side
+
+  friend bool operator==(const Trees&, const Trees&) = default;
+};
+
 struct Manifest {
   Catalog catalog;
   std::vector<ShardEntry> shards;  ///< ascending by rank
+  std::optional<Trees> trees = std::nullopt;
 };
 
 /// Canonical JSON: UTF-8, keys sorted, no white space. Precondition: a digest for each tensor.

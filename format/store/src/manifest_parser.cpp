@@ -220,14 +220,39 @@ std::vector<ShardEntry> parse_shards(const Json& list, Index ranks) {
   return shards;
 }
 
+std::vector<TreeHash> parse_roots(const Members& members, std::string_view key,
+                                  std::size_t count) {
+  std::vector<TreeHash> roots;
+  for (const std::string& text : members.texts(key)) {
+    const auto root = parse_tree_hash(text);
+    if (!root) {
+      damaged(fmt::format("'{}' of {} has other than 64 hexadecimal digits", key, members.where()),
+              "RM103");
+    }
+    roots.push_back(*root);
+  }
+  if (roots.size() != count) {
+    damaged(fmt::format("'{}' of {} has {} roots for {} files", key, members.where(), roots.size(),
+                        count),
+            "RM103");
+  }
+  return roots;
+}
+
+std::optional<Trees> parse_trees(const Json& value, const Manifest& manifest) {
+  if (value.is_null()) return std::nullopt;
+  const Members members(value, "'blake2b'", {"files", "side"});
+  return Trees{parse_roots(members, "files", manifest.shards.size()),
+               parse_roots(members, "side", manifest.catalog.side.size())};
+}
+
 void check_version(const Json& root) {
   if (!root.is_object() || root.value("format", Json()) != "remesh") {
     damaged("it does not say that its format is 'remesh'", "RM103");
   }
   const Json version = root.value("format_version", Json());
   if (version != format_version) {
-    damaged(fmt::format("it has format version {}, but this remesh reads version {} alone",
-                        version.dump().substr(0, 40), format_version),
+    damaged(version_refusal(version.dump().substr(0, 40)),
             version.is_number_integer() ? "RM102" : "RM103");
   }
 }
@@ -237,13 +262,13 @@ void refuse_other_version(std::string_view text) {
   check_version(parse_json(text, {"tensors", [](const Json&) {}}));
 }
 
-Manifest parse_version_0(std::string_view text, std::size_t padding_bytes) {
+Manifest parse_version_1(std::string_view text, std::size_t padding_bytes) {
   Tensors tensors;
   const Json root = parse_tree(text, padding_bytes, tensors);
   check_version(root);
   const Members members(root, "it",
-                        {"files", "format", "format_version", "layout", "mesh", "packaging",
-                         "run_id", "save_id", "side", "tensors"});
+                        {"blake2b", "files", "format", "format_version", "layout", "mesh",
+                         "packaging", "run_id", "save_id", "side", "tensors"});
   if (!members.array("tensors").empty()) damaged("'tensors' has other than objects", "RM103");
   check_unique(tensors.descs);
 
@@ -259,6 +284,7 @@ Manifest parse_version_0(std::string_view text, std::size_t padding_bytes) {
   catalog.run_id = members.text("run_id");
   catalog.save_id = members.text("save_id");
   manifest.shards = parse_shards(members.array("files"), catalog.layout.mesh().num_ranks());
+  manifest.trees = parse_trees(members.at("blake2b"), manifest);
   return manifest;
 }
 
@@ -288,7 +314,7 @@ void check_save_id(const Catalog& catalog, std::string_view text) {
 
 Manifest parse_manifest(std::string_view text, std::size_t padding_bytes) {
   try {
-    Manifest manifest = parse_version_0(text, padding_bytes);
+    Manifest manifest = parse_version_1(text, padding_bytes);
     check_save_id(manifest.catalog, text);
     return manifest;
   } catch (const Error& error) {

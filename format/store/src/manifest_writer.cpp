@@ -60,6 +60,16 @@ Json json_of(std::span<const ShardEntry> shards, Index ranks) {
   return list;
 }
 
+Json json_of(const std::optional<Trees>& trees) {
+  if (!trees) return nullptr;
+  const auto texts = [](std::span<const TreeHash> hashes) {
+    Json list = Json::array();
+    for (const TreeHash& hash : hashes) list.push_back(to_string(hash));
+    return list;
+  };
+  return {{"files", texts(trees->files)}, {"side", texts(trees->side)}};
+}
+
 // A text as JSON has it; most names have nothing to escape.
 void append_text(std::string& out, const std::string& text) {
   const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
@@ -159,7 +169,8 @@ void write_identity(const Catalog& catalog, const Sink& sink) {
 std::string to_json(const Manifest& manifest) {
   const Catalog& catalog = manifest.catalog;
   std::string text = fmt::format(
-      R"({{"files":{},"format":"remesh","format_version":{},"layout":{},"mesh":{},"packaging":{},)",
+      R"({{"blake2b":{},"files":{},"format":"remesh","format_version":{},"layout":{},"mesh":{},"packaging":{},)",
+      dump(json_of(manifest.trees)),
       dump(json_of(std::span(manifest.shards), catalog.layout.mesh().num_ranks())), format_version,
       dump(json_of(catalog.layout)), dump(json_of(catalog.layout.mesh())),
       dump(json_of(catalog.packaging)));

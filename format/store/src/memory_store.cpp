@@ -56,7 +56,7 @@ ExtentMap with_blocks(const ExtentMap& map, std::span<const Digest> block_crcs) 
   std::int64_t blocks = 0;
   for (Extent& extent : extents) {
     extent.first_block = blocks;
-    blocks += num_blocks(extent.length_bytes);
+    blocks += num_blocks(extent);
   }
   return {{map.files().begin(), map.files().end()},
           std::move(extents),

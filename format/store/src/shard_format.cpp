@@ -25,17 +25,34 @@ Digest header_crc(std::span<const std::byte> block) {
   return digest_of(block.first(header_field::header_crc));
 }
 
+std::string version_refusal(std::string_view version) {
+  if (version == "0") {
+    return "it has format version 0, which was a draft; this remesh reads version 1";
+  }
+  return fmt::format("it has format version {}; this remesh reads version 1", version);
+}
+
 std::string shard_name(Rank rank, Index ranks) {
   return fmt::format("shard-{:05}-of-{:05}.h5", rank, ranks);
 }
 
-std::vector<ByteRange> complement(std::int64_t file_bytes, std::span<const Extent> extents) {
+std::vector<ByteRange> complement(std::int64_t file_bytes, const ShardIndex& index) {
   std::vector<ByteRange> rest;
   std::int64_t at = header_bytes;
-  for (const Extent& extent : extents) {
-    if (extent.length_bytes == 0) continue;
-    if (extent.offset_bytes > at) rest.push_back({at, extent.offset_bytes});
-    at = extent.offset_bytes + extent.length_bytes;
+  const auto leave_out = [&](std::int64_t offset, std::int64_t length) {
+    if (length == 0) return;
+    if (offset > at) rest.push_back({at, offset});
+    at = offset + length;
+  };
+  for (const Extent& extent : index.extents) {
+    if (!is_chunked(extent)) {
+      leave_out(extent.offset_bytes, extent.length_bytes);
+      continue;
+    }
+    const auto frames = std::span(index.frames)
+                            .subspan(static_cast<std::size_t>(extent.first_frame),
+                                     static_cast<std::size_t>(num_blocks(extent)));
+    for (const Frame& frame : frames) leave_out(frame.offset_bytes, frame.length_bytes);
   }
   if (file_bytes > at) rest.push_back({at, file_bytes});
   return rest;
@@ -43,9 +60,13 @@ std::vector<ByteRange> complement(std::int64_t file_bytes, std::span<const Exten
 
 std::int64_t number_blocks(std::span<Extent> extents) {
   std::int64_t next = 0;
+  std::int64_t next_frame = 0;
   for (Extent& extent : extents) {
     extent.first_block = next;
-    next += num_blocks(extent.length_bytes);
+    extent.first_frame = is_chunked(extent) ? next_frame : -1;
+    const std::int64_t blocks = num_blocks(extent);
+    next += blocks;
+    if (is_chunked(extent)) next_frame += blocks;
   }
   return next;
 }

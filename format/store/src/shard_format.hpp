@@ -12,12 +12,12 @@
 #include "remesh/store/extents.hpp"
 
 /// @file
-/// What a shard file of format version 0 is made of: the facts that its writer and its reader
-/// share. NATIVE.md shows them as tables.
+/// What a shard file of format version 1 is made of: the facts that its writer and its reader
+/// share. SPEC.md is the law.
 
 namespace remesh::native {
 
-inline constexpr std::uint32_t format_version = 0;
+inline constexpr std::uint32_t format_version = 1;
 
 /// The length of the header block, which is the HDF5 user block.
 inline constexpr std::int64_t header_bytes = 4096;
@@ -69,11 +69,12 @@ struct ShardTensor {
 };
 
 /// What lies where in one shard. Here, Extent::tensor is a position in `tensors`, and block CRCs
-/// are counted from 0. Tensors ascend by number, extents by (offset, tensor, box, copy).
+/// and frames are counted from 0. Tensors ascend by number, extents by (offset, tensor, box, copy).
 struct ShardIndex {
   std::vector<ShardTensor> tensors;
   std::vector<Extent> extents;
   std::vector<Digest> block_crcs;
+  std::vector<Frame> frames;
 
   friend bool operator==(const ShardIndex&, const ShardIndex&) = default;
 };
@@ -86,24 +87,32 @@ struct IndexCounts {
   std::uint64_t shape_values = 0;  ///< one for each dim of each tensor
   std::uint64_t box_values = 0;    ///< two for each dim of each extent
   std::uint64_t name_bytes = 0;
+  std::uint64_t frames = 0;
 
   friend bool operator==(const IndexCounts&, const IndexCounts&) = default;
 };
-inline constexpr std::size_t index_counts_bytes = 48;
+inline constexpr std::size_t index_counts_bytes = 56;
+
+/// What the index says instead of a dim where an extent is not cut into chunks.
+inline constexpr std::uint8_t not_chunked = 255;
 
 /// Limits on what a reader accepts.
 inline constexpr std::int64_t most_index_bytes = std::int64_t{1} << 30;
 inline constexpr std::size_t most_name_bytes = 4096;
 inline constexpr std::size_t most_tensors = 10'000'000;
 
+/// Why a checkpoint of another format version is not read.
+std::string version_refusal(std::string_view version);
+
 /// "shard-00003-of-00008.h5"
 std::string shard_name(Rank rank, Index ranks);
 
-/// The bytes of a file from `header_bytes` on that no extent has. Precondition: the extents lie in
-/// the file, ascend by offset and do not overlap.
-std::vector<ByteRange> complement(std::int64_t file_bytes, std::span<const Extent> extents);
+/// The bytes of a file from `header_bytes` on that no extent and no frame has. Precondition: the
+/// extents lie in the file, ascend by offset and do not overlap.
+std::vector<ByteRange> complement(std::int64_t file_bytes, const ShardIndex& index);
 
-/// Gives the extents their first_block, one after the other, and returns how many blocks there are.
+/// Gives the extents their first_block, one after the other, and those in chunks their first_frame.
+/// Returns how many blocks there are.
 std::int64_t number_blocks(std::span<Extent> extents);
 
 /// Whether a tensor can be stored: no more than most_name_bytes of name but some, sizes of 0 or

@@ -10,6 +10,7 @@
 
 #include "damage.hpp"
 #include "little_endian.hpp"
+#include "remesh/store/chunks.hpp"
 #include "shard_reader.hpp"
 
 namespace remesh::native {
@@ -44,18 +45,19 @@ class Columns {
 IndexCounts load_counts(std::span<const std::byte> bytes) {
   return {load<std::uint64_t>(bytes, 0),  load<std::uint64_t>(bytes, 8),
           load<std::uint64_t>(bytes, 16), load<std::uint64_t>(bytes, 24),
-          load<std::uint64_t>(bytes, 32), load<std::uint64_t>(bytes, 40)};
+          load<std::uint64_t>(bytes, 32), load<std::uint64_t>(bytes, 40),
+          load<std::uint64_t>(bytes, 48)};
 }
 
 // Once no count exceeds the bytes of the index, no sum here can wrap.
 void check_counts(const IndexCounts& counts, std::size_t index_bytes) {
-  const std::array all{counts.tensors,      counts.extents,    counts.blocks,
-                       counts.shape_values, counts.box_values, counts.name_bytes};
+  const std::array all{counts.tensors,    counts.extents,    counts.blocks, counts.shape_values,
+                       counts.box_values, counts.name_bytes, counts.frames};
   const bool sane = std::ranges::all_of(all, [&](auto count) { return count <= index_bytes; });
   const std::uint64_t needed =
       sane ? index_counts_bytes + 8 * (counts.shape_values + counts.box_values + counts.blocks) +
-                 (8 * 3 + 4 * 2) * counts.extents + (4 * 2 + 1 * 2) * counts.tensors +
-                 counts.name_bytes
+                 (8 * 4 + 4 * 2 + 1) * counts.extents + (8 + 4 + 1) * counts.frames +
+                 (4 * 2 + 1 * 2) * counts.tensors + counts.name_bytes
            : 0;
   if (!sane || (needed + 7) / 8 * 8 != index_bytes) {
     damaged(
@@ -66,10 +68,11 @@ void check_counts(const IndexCounts& counts, std::size_t index_bytes) {
 }
 
 struct RawIndex {
-  std::vector<std::int64_t> shapes, offsets, lengths, first_blocks, boxes;
+  std::vector<std::int64_t> shapes, offsets, lengths, first_blocks, chunk_sizes, boxes;
+  std::vector<std::int64_t> frame_offsets;
   std::vector<std::uint64_t> block_crcs;
-  std::vector<std::uint32_t> numbers, name_bytes, tensors, copies;
-  std::vector<std::uint8_t> dtypes, ndims;
+  std::vector<std::uint32_t> numbers, name_bytes, tensors, copies, frame_bytes;
+  std::vector<std::uint8_t> dtypes, ndims, chunk_dims, frame_raws;
   std::string names;
 };
 
@@ -82,14 +85,19 @@ RawIndex split_columns(std::span<const std::byte> bytes) {
   raw.offsets = columns.take<std::int64_t>(counts.extents);
   raw.lengths = columns.take<std::int64_t>(counts.extents);
   raw.first_blocks = columns.take<std::int64_t>(counts.extents);
+  raw.chunk_sizes = columns.take<std::int64_t>(counts.extents);
   raw.boxes = columns.take<std::int64_t>(counts.box_values);
   raw.block_crcs = columns.take<std::uint64_t>(counts.blocks);
+  raw.frame_offsets = columns.take<std::int64_t>(counts.frames);
   raw.numbers = columns.take<std::uint32_t>(counts.tensors);
   raw.name_bytes = columns.take<std::uint32_t>(counts.tensors);
   raw.tensors = columns.take<std::uint32_t>(counts.extents);
   raw.copies = columns.take<std::uint32_t>(counts.extents);
+  raw.frame_bytes = columns.take<std::uint32_t>(counts.frames);
   raw.dtypes = columns.take<std::uint8_t>(counts.tensors);
   raw.ndims = columns.take<std::uint8_t>(counts.tensors);
+  raw.chunk_dims = columns.take<std::uint8_t>(counts.extents);
+  raw.frame_raws = columns.take<std::uint8_t>(counts.frames);
   const auto names = columns.take_bytes(counts.name_bytes);
   raw.names.assign(reinterpret_cast<const char*>(names.data()), names.size());
   for (const std::byte pad : columns.rest()) {
@@ -173,6 +181,28 @@ void check_length(const Extent& extent, const ShardTensor& tensor) {
   }
 }
 
+[[noreturn]] void refuse_chunks(const Extent& extent, const ShardTensor& tensor) {
+  damaged(fmt::format("its index cuts {} of {} into chunks of {} along dim {}",
+                      to_string(extent.box), to_string(tensor.desc), extent.chunk_size,
+                      extent.chunk_dim));
+}
+
+// How an extent is cut. Chunks are no larger than a block, so frames bound what they unpack to.
+void take_chunks(const RawIndex& raw, std::size_t at, const ShardTensor& tensor, Extent& extent) {
+  extent.chunk_size = raw.chunk_sizes[at];
+  extent.chunk_dim = raw.chunk_dims[at] == not_chunked ? -1 : int{raw.chunk_dims[at]};
+  const DType dtype = tensor.desc.dtype;
+  if (!is_chunked(extent)) {
+    if (extent.chunk_size != 0) refuse_chunks(extent, tensor);
+    return;
+  }
+  if (extent.chunk_dim >= extent.box.ndim() || extent.length_bytes == 0 || bits(dtype) % 8 != 0 ||
+      extent.chunk_size < 1 || extent.chunk_size > extent.box[extent.chunk_dim].size() ||
+      whole_chunk_bytes(dtype, extent) > most_chunk_bytes) {
+    refuse_chunks(extent, tensor);
+  }
+}
+
 std::vector<Extent> parse_extents(const RawIndex& raw, std::span<const ShardTensor> tensors,
                                   Rank rank, Index ranks) {
   Cursor boxes(raw.boxes);
@@ -198,9 +228,24 @@ std::vector<Extent> parse_extents(const RawIndex& raw, std::span<const ShardTens
                        .box = parse_box(boxes.take(2 * ndim, "box values"), tensor),
                        .first_block = raw.first_blocks[at]});
     check_length(extents.back(), tensor);
+    take_chunks(raw, at, tensor, extents.back());
   }
   boxes.finish("box values");
   return extents;
+}
+
+std::vector<Frame> parse_frames(const RawIndex& raw) {
+  std::vector<Frame> frames;
+  frames.reserve(raw.frame_offsets.size());
+  for (std::size_t at = 0; at < raw.frame_offsets.size(); ++at) {
+    if (raw.frame_raws[at] > 1 || raw.frame_bytes[at] > most_chunk_bytes) {
+      damaged(fmt::format("its index has a frame of kind {} with {} bytes", raw.frame_raws[at],
+                          raw.frame_bytes[at]));
+    }
+    frames.push_back({raw.frame_offsets[at], static_cast<std::int32_t>(raw.frame_bytes[at]),
+                      raw.frame_raws[at] == 1});
+  }
+  return frames;
 }
 
 auto order_of(const Extent& extent) {
@@ -209,38 +254,81 @@ auto order_of(const Extent& extent) {
 
 bool overlap(const ByteRange& a, const ByteRange& b) { return a.begin < b.end && b.begin < a.end; }
 
+// That bytes lie in the file, behind those before them, and not on the index.
+void check_bytes(std::int64_t offset, std::int64_t length, std::int64_t earliest,
+                 const ShardHeader& header) {
+  if (offset < header_bytes || offset > header.file_bytes || length > header.file_bytes - offset) {
+    damaged(fmt::format("its index places {} bytes at {}, but it has {} bytes", length, offset,
+                        header.file_bytes));
+  }
+  if (offset < earliest || overlap({offset, offset + length}, header.index)) {
+    damaged(fmt::format("its index places {} bytes at {}, where others lie", length, offset),
+            "RM209");
+  }
+}
+
 void check_place(const Extent& extent, std::int64_t earliest, const ShardHeader& header) {
   if (extent.length_bytes == 0) {
     if (extent.offset_bytes != 0) damaged("its index gives a place to no bytes");
     return;
   }
-  if (extent.offset_bytes < header_bytes || extent.offset_bytes > header.file_bytes ||
-      extent.length_bytes > header.file_bytes - extent.offset_bytes) {
-    damaged(fmt::format("its index places {} bytes at {}, but it has {} bytes", extent.length_bytes,
-                        extent.offset_bytes, header.file_bytes));
-  }
-  const ByteRange place{extent.offset_bytes, extent.offset_bytes + extent.length_bytes};
-  if (place.begin < earliest || overlap(place, header.index)) {
-    damaged(fmt::format("its index places {} bytes at {}, where others lie", extent.length_bytes,
-                        extent.offset_bytes),
-            "RM209");
-  }
+  check_bytes(extent.offset_bytes, extent.length_bytes, earliest, header);
 }
 
-// Places, order and block numbers of all extents; sums cannot wrap, since every place is in the
-// file.
-void check_places(const ShardIndex& index, const ShardHeader& header) {
+// The frames of one extent, the first of which is where the extent is. Returns their end.
+std::int64_t check_frames(const Extent& extent, const ShardIndex& index, std::int64_t earliest,
+                          const ShardHeader& header) {
+  const DType dtype = index.tensors[extent.tensor].desc.dtype;
+  const std::int64_t whole = whole_chunk_bytes(dtype, extent);
+  const auto first = static_cast<std::size_t>(extent.first_frame);
+  if (index.frames[first].offset_bytes != extent.offset_bytes) {
+    damaged(fmt::format("its index places frames at {}, but the first of them at {}",
+                        extent.offset_bytes, index.frames[first].offset_bytes));
+  }
+  for (std::int64_t k = 0; k < num_chunks(extent); ++k) {
+    const Frame& frame = index.frames[first + static_cast<std::size_t>(k)];
+    if (frame.raw ? frame.length_bytes != whole
+                  : frame.length_bytes < 1 || frame.length_bytes >= whole) {
+      damaged(fmt::format("its index gives {} bytes to a {} chunk of {}", frame.length_bytes,
+                          frame.raw ? "plain" : "compressed", whole));
+    }
+    check_bytes(frame.offset_bytes, frame.length_bytes, earliest, header);
+    earliest = frame.offset_bytes + frame.length_bytes;
+  }
+  return earliest;
+}
+
+// The next number of a block or frame, which the index has.
+std::int64_t checked_sum(std::int64_t before, std::int64_t more, std::size_t most) {
+  if (more > static_cast<std::int64_t>(most) - before) {
+    damaged(fmt::format("its index has {} blocks or frames, but more are needed", most));
+  }
+  return before + more;
+}
+
+// Places, order and numbers of blocks and frames of all extents.
+void check_places(ShardIndex& index, const ShardHeader& header) {
   std::int64_t end = 0;
   std::int64_t blocks = 0;
+  std::int64_t frames = 0;
   for (std::size_t at = 0; at < index.extents.size(); ++at) {
-    const Extent& extent = index.extents[at];
+    Extent& extent = index.extents[at];
     if (at > 0 && order_of(index.extents[at - 1]) >= order_of(extent)) {
       damaged("the extents of its index are out of order");
     }
+    if (extent.first_block != blocks) damaged("the blocks of its index are out of order");
+    blocks = checked_sum(blocks, num_blocks(extent), index.block_crcs.size());
+    if (is_chunked(extent)) {
+      extent.first_frame = frames;
+      frames = checked_sum(frames, num_chunks(extent), index.frames.size());
+      end = check_frames(extent, index, end, header);
+      continue;
+    }
     check_place(extent, end, header);
     if (extent.length_bytes > 0) end = extent.offset_bytes + extent.length_bytes;
-    if (extent.first_block != blocks) damaged("the blocks of its index are out of order");
-    blocks += num_blocks(extent.length_bytes);
+  }
+  if (static_cast<std::size_t>(frames) != index.frames.size()) {
+    damaged(fmt::format("its index has {} frames for {} chunks", index.frames.size(), frames));
   }
   if (static_cast<std::size_t>(blocks) != index.block_crcs.size()) {
     damaged(fmt::format("its index records {} block CRCs for {} blocks", index.block_crcs.size(),
@@ -258,6 +346,7 @@ ShardIndex parse_index(std::span<const std::byte> bytes, const ShardHeader& head
   index.extents = parse_extents(raw, index.tensors, header.rank, header.ranks);
   index.block_crcs.reserve(raw.block_crcs.size());
   for (const std::uint64_t crc : raw.block_crcs) index.block_crcs.push_back({crc});
+  index.frames = parse_frames(raw);
   check_places(index, header);
   return index;
 }

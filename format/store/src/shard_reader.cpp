@@ -35,9 +35,7 @@ void check_block(std::span<const std::byte> block) {
   }
   const auto version = load<std::uint32_t>(block, header_field::version);
   if (version != format_version) {
-    damaged(fmt::format("it has format version {}, but this remesh reads version {} alone", version,
-                        format_version),
-            "RM102");
+    damaged(version_refusal(std::to_string(version)), "RM102");
   }
   const auto reserved =
       block.subspan(header_field::end, header_field::header_crc - header_field::end);

@@ -14,7 +14,8 @@ namespace {
 IndexCounts count(const ShardIndex& index) {
   IndexCounts counts{.tensors = index.tensors.size(),
                      .extents = index.extents.size(),
-                     .blocks = index.block_crcs.size()};
+                     .blocks = index.block_crcs.size(),
+                     .frames = index.frames.size()};
   for (const ShardTensor& tensor : index.tensors) {
     counts.shape_values += static_cast<std::uint64_t>(tensor.desc.extent.ndim());
     counts.name_bytes += tensor.desc.name.size();
@@ -34,6 +35,7 @@ void append_wide_columns(std::vector<std::byte>& bytes, const ShardIndex& index)
   for (const Extent& extent : index.extents) append(bytes, extent.offset_bytes);
   for (const Extent& extent : index.extents) append(bytes, extent.length_bytes);
   for (const Extent& extent : index.extents) append(bytes, extent.first_block);
+  for (const Extent& extent : index.extents) append(bytes, extent.chunk_size);
   for (const Extent& extent : index.extents) {
     for (int dim = 0; dim < extent.box.ndim(); ++dim) {
       append(bytes, extent.box[dim].begin);
@@ -41,6 +43,7 @@ void append_wide_columns(std::vector<std::byte>& bytes, const ShardIndex& index)
     }
   }
   for (const Digest crc : index.block_crcs) append(bytes, crc.value);
+  for (const Frame& frame : index.frames) append(bytes, frame.offset_bytes);
 }
 
 void append_narrow_columns(std::vector<std::byte>& bytes, const ShardIndex& index) {
@@ -50,12 +53,19 @@ void append_narrow_columns(std::vector<std::byte>& bytes, const ShardIndex& inde
   }
   for (const Extent& extent : index.extents) append(bytes, extent.tensor);
   for (const Extent& extent : index.extents) append(bytes, extent.copy);
+  for (const Frame& frame : index.frames) {
+    append(bytes, static_cast<std::uint32_t>(frame.length_bytes));
+  }
   for (const ShardTensor& tensor : index.tensors) {
     append(bytes, static_cast<std::uint8_t>(tensor.desc.dtype));
   }
   for (const ShardTensor& tensor : index.tensors) {
     append(bytes, static_cast<std::uint8_t>(tensor.desc.extent.ndim()));
   }
+  for (const Extent& extent : index.extents) {
+    append(bytes, is_chunked(extent) ? static_cast<std::uint8_t>(extent.chunk_dim) : not_chunked);
+  }
+  for (const Frame& frame : index.frames) append(bytes, static_cast<std::uint8_t>(frame.raw));
   for (const ShardTensor& tensor : index.tensors) {
     const auto name = std::as_bytes(std::span(tensor.desc.name));
     bytes.insert(bytes.end(), name.begin(), name.end());
@@ -71,7 +81,7 @@ Digest hash_complement(const File& file, const ShardDraft& draft) {
   constexpr std::int64_t step = std::int64_t{1} << 20;
   std::vector<std::byte> buffer(static_cast<std::size_t>(step));
   Digest digest;
-  for (const ByteRange& range : complement(draft.header.file_bytes, draft.index.extents)) {
+  for (const ByteRange& range : complement(draft.header.file_bytes, draft.index)) {
     for (std::int64_t at = range.begin; at < range.end; at += step) {
       const auto bytes =
           std::span(buffer).first(static_cast<std::size_t>(std::min(step, range.end - at)));
@@ -113,8 +123,9 @@ std::vector<std::byte> encode(const ShardHeader& header) {
 std::vector<std::byte> encode(const ShardIndex& index) {
   const IndexCounts counts = count(index);
   std::vector<std::byte> bytes;
-  for (const std::uint64_t each : {counts.tensors, counts.extents, counts.blocks,
-                                   counts.shape_values, counts.box_values, counts.name_bytes}) {
+  for (const std::uint64_t each :
+       {counts.tensors, counts.extents, counts.blocks, counts.shape_values, counts.box_values,
+        counts.name_bytes, counts.frames}) {
     append(bytes, each);
   }
   append_wide_columns(bytes, index);

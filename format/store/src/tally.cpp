@@ -98,7 +98,7 @@ Tally::Tally(std::span<const TensorDesc> tensors, const ExtentMap& extents, bool
   std::int64_t blocks = 0;
   for (const Extent& extent : extents.extents()) {
     first_block_.push_back(blocks);
-    blocks += num_blocks(extent.length_bytes);
+    blocks += num_blocks(extent);
   }
   blocks_ = std::make_unique<std::atomic<std::uint64_t>[]>(as_size(blocks));
 }

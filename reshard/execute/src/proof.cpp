@@ -81,7 +81,7 @@ void Proof::take_blocks(const Tally& arrived) {
   for (std::size_t number = 0; number < extents.size(); ++number) {
     first_block_.push_back(block_crcs_.size());
     target_bytes_ += extents[number].length_bytes;
-    for (std::int64_t k = 0; k < num_blocks(extents[number].length_bytes); ++k) {
+    for (std::int64_t k = 0; k < num_blocks(extents[number]); ++k) {
       block_crcs_.push_back(arrived.block(number, k));
     }
   }
@@ -91,7 +91,7 @@ void Proof::take_blocks(const Tally& arrived) {
 void Proof::check_copies() const {
   const auto extents = map_.extents();
   const auto blocks_of = [&](std::uint32_t number) {
-    const auto count = static_cast<std::size_t>(num_blocks(extents[number].length_bytes));
+    const auto count = static_cast<std::size_t>(num_blocks(extents[number]));
     return std::span(block_crcs_).subspan(first_block_[number], count);
   };
   for (std::uint32_t number = 0; number < extents.size(); ++number) {
@@ -114,7 +114,7 @@ void Proof::check_read_back(const Tally& again) const {
   const auto extents = map_.extents();
   for (std::size_t number = 0; number < extents.size(); ++number) {
     const Extent& extent = extents[number];
-    for (std::int64_t k = 0; k < num_blocks(extent.length_bytes); ++k) {
+    for (std::int64_t k = 0; k < num_blocks(extent); ++k) {
       const Digest written = block_crcs_[first_block_[number] + static_cast<std::size_t>(k)];
       if (again.block(number, k) == written) continue;
       const std::int64_t begin = extent.offset_bytes + k * ExtentMap::block_bytes;

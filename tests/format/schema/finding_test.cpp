@@ -27,7 +27,7 @@ TEST(Finding, HasTheCodeWithWhichAReaderRefuses) {
       {Errc::not_found,     {"RM101", "RM105"}},
       {Errc::unsupported,   {"RM102", "RM310", "RM607"}},
       {Errc::incomplete,    {"RM203", "RM204", "RM301", "RM302"}},
-      {Errc::unsafe,        {"RM601", "RM602", "RM603", "RM604", "RM606"}},
+      {Errc::unsafe,        {"RM104", "RM601", "RM602", "RM603", "RM604", "RM606", "RM611", "RM612"}},
       {Errc::out_of_memory, {"RM605", "RM705"}},
       {Errc::busy,          {"RM701"}},
       {Errc::io,            {"RM702", "RM703"}},

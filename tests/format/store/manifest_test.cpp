@@ -83,8 +83,8 @@ TEST(Manifest, LooksLikeThis) {
   EXPECT_THAT(
       to_json(small),
       StrEq(
-          R"({"files":[{"header_crc":"crc64xz:00000000000000aa","name":"shard-00000-of-00002.h5","size":5000}],)"
-          R"("format":"remesh","format_version":0,"layout":{"placements":[{"flat":null,"pins":[{"axis":"pp","coordinates":[],"experts":0,"to":"layer"}],"scaled":[],)"
+          R"({"blake2b":null,"files":[{"header_crc":"crc64xz:00000000000000aa","name":"shard-00000-of-00002.h5","size":5000}],)"
+          R"("format":"remesh","format_version":1,"layout":{"placements":[{"flat":null,"pins":[{"axis":"pp","coordinates":[],"experts":0,"to":"layer"}],"scaled":[],)"
           R"("splits":[{"beyond":"refuse","block":1,"dim":0,"groups":2,"over":["tp"],"parts":[],"rule":"balanced","sizes":[],"unit":"heads"}]}],"stages":[2]},)"
           R"("mesh":{"axes":{"pp":1,"tp":2},"experts":{"axes":{},"order":[]},"order":["tp","pp"],"virtual_stages":1},"packaging":null,"run_id":"","save_id":")" +
           small.catalog.save_id +
@@ -190,8 +190,27 @@ TEST(Manifest, EveryDefectIsRefusedByName) {
        "RM103: a placement is divided over 'tp' twice"},
       {"other format", [](json& m) { m["format"] = "hf"; },
        "RM103: it does not say that its format"},
-      {"newer version", [](json& m) { m["format_version"] = 1; },
-       "RM102: it has format version 1, but this remesh reads version 0 alone"},
+      {"newer version", [](json& m) { m["format_version"] = 2; },
+       "RM102: it has format version 2; this remesh reads version 1"},
+      {"the draft", [](json& m) { m["format_version"] = 0; },
+       "RM102: it has format version 0, which was a draft; this remesh reads version 1"},
+      {"no roots", [](json& m) { m["blake2b"] = json::array(); }, "RM103: 'blake2b' is no object"},
+      {"a root too few",
+       [](json& m) { m["blake2b"] = {{"files", json::array()}, {"side", json::array()}}; },
+       "RM103: 'files' of 'blake2b' has 0 roots for"},
+      {"a root of capital letters",
+       [](json& m) {
+         m["blake2b"] = {{"files", json::array()}, {"side", {std::string(64, 'A')}}};
+         for (std::size_t i = 0; i < m["files"].size(); ++i) {
+           m["blake2b"]["files"].push_back(std::string(64, 'a'));
+         }
+       },
+       "RM103: 'side' of 'blake2b' has other than 64"},
+      {"a root of 63 digits",
+       [](json& m) {
+         m["blake2b"] = {{"files", {std::string(63, 'a')}}, {"side", json::array()}};
+       },
+       "RM103: 'files' of 'blake2b' has other than 64"},
       {"newer version with other keys",
        [](json& m) {
          m["format_version"] = 7;

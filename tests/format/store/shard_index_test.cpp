@@ -54,6 +54,20 @@ ShardIndex index() {
   return index;
 }
 
+// A box of 5 rows in chunks of 2, of which one is stored as it is; and a box in one piece.
+ShardIndex chunked() {
+  ShardIndex index;
+  index.tensors = {{5, {"w", DType::f32, Box{{0, 8}, {0, 4}}}},
+                   {7, {"s", DType::f32, Box{{0, 1}}}}};
+  index.extents = {extent(0, 6000, 80, Box{{0, 5}, {0, 4}}), extent(1, 8000, 4, Box{{0, 1}})};
+  index.extents[0].chunk_dim = 0;
+  index.extents[0].chunk_size = 2;
+  index.frames = {{6000, 15, false}, {6100, 32, true}, {6200, 10, false}};
+  number_blocks(index.extents);
+  index.block_crcs = {{1}, {2}, {3}, {4}};
+  return index;
+}
+
 void fix_header_crc(std::vector<std::byte>& block) {
   const Digest crc = digest_of(std::span(block).first(header_field::header_crc));
   store(block, header_field::header_crc, crc.value);
@@ -97,7 +111,7 @@ struct HeaderDefect {
 // Each with a CRC that fits, so that the field itself is what is judged.
 TEST(ShardHeader, EveryImpossibleFieldIsRefused) {
   const std::vector<HeaderDefect> defects{
-      {"another version", header_field::version, 1, 4, "RM102: it has format version 1, but"},
+      {"another version", header_field::version, 2, 4, "RM102: it has format version 2; this"},
       {"unknown state", header_field::state, 2, 4, "RM207: its header has state 2"},
       {"negative size", header_field::file_bytes, 1ULL << 63, 8,
        "RM207: its header gives the file"},
@@ -174,7 +188,7 @@ TEST(ShardIndex, EveryImpossibleContentIsRefused) {
        "gives a place to no bytes"},
       {"block out of order", [](auto& i) { i.extents[2].first_block = 0; },
        "blocks of its index are out of order"},
-      {"block missing", [](auto& i) { i.block_crcs.pop_back(); }, "records 2 block CRCs for 3"},
+      {"block missing", [](auto& i) { i.block_crcs.pop_back(); }, "has 2 blocks or frames, but more are needed"},
       {"block too many", [](auto& i) { i.block_crcs.push_back({4}); },
        "records 4 block CRCs for 3"},
       {"unknown dtype", [](auto& i) { i.tensors[1].desc.dtype = static_cast<DType>(99); },
@@ -206,7 +220,7 @@ TEST(ShardIndex, EveryImpossibleContentIsRefused) {
 TEST(ShardIndex, AnExtentOfNoTensorIsRefused) {
   std::vector<std::byte> bytes = encode(index());
   // The tensor column lies behind the block CRCs, the numbers and the name lengths.
-  const std::size_t column = 48 + 8 * (3 + 3 * 4 + 10 + 3) + 4 * (3 + 3);
+  const std::size_t column = 56 + 8 * (3 + 4 * 4 + 10 + 3) + 4 * (3 + 3);
   ASSERT_EQ(load<std::uint32_t>(bytes, column + 4), 1U);
   store(bytes, column + 4, std::uint32_t{3});
   EXPECT_THAT(refusal([&] { parse_index(bytes, header()); }),
@@ -215,22 +229,95 @@ TEST(ShardIndex, AnExtentOfNoTensorIsRefused) {
 
 TEST(ShardIndex, NineDimsAreRefused) {
   std::vector<std::byte> bytes = encode(index());
-  const std::size_t ndims = 48 + 8 * (3 + 3 * 4 + 10 + 3) + 4 * (3 + 3 + 4 + 4) + 3;
+  const std::size_t ndims = 56 + 8 * (3 + 4 * 4 + 10 + 3) + 4 * (3 + 3 + 4 + 4) + 3;
   ASSERT_EQ(load<std::uint8_t>(bytes, ndims + 1), 2U);
   store(bytes, ndims + 1, std::uint8_t{9});
   EXPECT_THAT(refusal([&] { parse_index(bytes, header()); }), HasSubstr("has 9 dims"));
 }
 
 TEST(ShardIndex, CountsThatDoNotFillItAreRefused) {
-  for (std::size_t field = 0; field < 48; field += 8) {
+  for (std::size_t field = 0; field < 56; field += 8) {
     for (const std::uint64_t value : {std::uint64_t{0}, std::uint64_t{99}, std::uint64_t{1} << 40,
                                       ~std::uint64_t{0}, (~std::uint64_t{0} >> 3) + 1}) {
       std::vector<std::byte> bytes = encode(index());
+      if (load<std::uint64_t>(bytes, field) == value) continue;  // there are no frames
       store(bytes, field, value);
       EXPECT_NE(refusal([&] { parse_index(bytes, header()); }), "")
           << "count at " << field << " is " << value;
     }
   }
+}
+
+TEST(ShardIndex, ReadsBackFrames) {
+  EXPECT_EQ(parse_index(encode(chunked()), header()), chunked());
+}
+
+TEST(ShardIndex, ImpossibleFramesAreRefusedAndNamed) {
+  const struct {
+    const char* what;
+    std::function<void(ShardIndex&)> spoil;
+    const char* message;
+  } cases[] = {
+      {"a dim too many", [](auto& i) { i.extents[0].chunk_dim = 2; },
+       "RM207: its index cuts [0, 5) x [0, 4) of 'w' (f32, [0, 8) x [0, 4)) into chunks of 2 along dim 2"},
+      {"chunks of nothing", [](auto& i) { i.extents[0].chunk_size = 0; }, "into chunks of 0"},
+      {"of less", [](auto& i) { i.extents[0].chunk_size = -1; }, "into chunks of -1"},
+      {"of more than there is", [](auto& i) { i.extents[0].chunk_size = 6; }, "into chunks of 6"},
+      {"a size and no dim", [](auto& i) { i.extents[1].chunk_size = 1; },
+       "chunks of 1 along dim -1"},
+      {"too few frames", [](auto& i) { i.extents[0].chunk_size = 1; }, "4 blocks or frames"},
+      {"a frame too many",
+       [](auto& i) {
+         i.frames.push_back({9000, 1, false});
+       },
+       "RM207: its index has 4 frames for 3 chunks"},
+      {"elsewhere than its extent", [](auto& i) { i.frames[0].offset_bytes = 6001; },
+       "RM207: its index places frames at 6000, but the first of them at 6001"},
+      {"no bytes", [](auto& i) { i.frames[2].length_bytes = 0; }, "RM207: its index gives 0 bytes"},
+      {"compressed to the same", [](auto& i) { i.frames[2].length_bytes = 32; },
+       "RM207: its index gives 32 bytes to a compressed chunk of 32"},
+      {"a part of it, plain", [](auto& i) { i.frames[1].length_bytes = 31; },
+       "RM207: its index gives 31 bytes to a plain chunk of 32"},
+      {"one over the other", [](auto& i) { i.frames[1].offset_bytes = 6014; },
+       "RM209: its index places 32 bytes at 6014"},
+      {"over the next extent", [](auto& i) { i.frames[2].offset_bytes = 7995; },
+       "RM209: its index places 4 bytes at 8000"},
+      {"in the index", [](auto& i) { i.extents[0].offset_bytes = i.frames[0].offset_bytes = 4990; },
+       "RM209: its index places 15 bytes at 4990"},
+      {"behind the end", [](auto& i) { i.frames[2].offset_bytes = 19'991; },
+       "RM207: its index places"},
+      {"far behind the end", [](auto& i) { i.frames[2].offset_bytes = INT64_MAX - 3; },
+       "RM207: its index places"},
+  };
+  for (const auto& [what, spoil, message] : cases) {
+    ShardIndex index = chunked();
+    spoil(index);
+    EXPECT_THAT(refusal([&] { parse_index(encode(index), header()); }), HasSubstr(message)) << what;
+  }
+}
+
+TEST(ShardIndex, NoChunkIsLargerThanABlock) {
+  ShardIndex index;
+  constexpr Index rows = Index{1} << 40;  // 4 TiB, in a file of 20,000 bytes
+  index.tensors = {{0, {"w", DType::f32, Box{{0, rows}}}}};
+  index.extents = {extent(0, 6000, 4 * rows, Box{{0, rows}})};
+  index.extents[0].chunk_dim = 0;
+  index.extents[0].chunk_size = (Index{1} << 18) + 1;
+  index.frames = {{6000, 15, false}};
+  index.block_crcs = {{1}};
+  EXPECT_THAT(refusal([&] { parse_index(encode(index), header()); }),
+              HasSubstr("into chunks of 262145"));
+  index.extents[0].chunk_size = Index{1} << 18;
+  EXPECT_THAT(refusal([&] { parse_index(encode(index), header()); }),
+              HasSubstr("1 blocks or frames"));
+}
+
+TEST(ShardIndex, AFrameOfAnUnknownKindIsRefused) {
+  std::vector<std::byte> bytes = encode(chunked());
+  const std::size_t kinds = bytes.size() - 6;  // three of them, the names "w" and "s", and one zero
+  ASSERT_EQ(bytes[kinds + 1], std::byte{1});
+  bytes[kinds] = std::byte{2};
+  EXPECT_THAT(refusal([&] { parse_index(bytes, header()); }), HasSubstr("a frame of kind 2"));
 }
 
 TEST(ShardIndex, EveryTruncationIsRefused) {
@@ -242,12 +329,16 @@ TEST(ShardIndex, EveryTruncationIsRefused) {
 }
 
 TEST(Complement, IsEveryByteBehindTheHeaderThatNoExtentHas) {
-  EXPECT_THAT(complement(20'000, index().extents),
+  EXPECT_THAT(complement(20'000, index()),
               ElementsAre(ByteRange{4096, 6000}, ByteRange{6032, 8000}, ByteRange{8048, 19'992}));
   EXPECT_THAT(complement(5000, {}), ElementsAre(ByteRange{4096, 5000}));
   EXPECT_THAT(complement(4096, {}), ElementsAre());
-  const std::vector<Extent> full{extent(0, 4096, 4, Box{{0, 4}}), extent(0, 4100, 4, Box{{4, 8}})};
+  ShardIndex full;
+  full.extents = {extent(0, 4096, 4, Box{{0, 4}}), extent(0, 4100, 4, Box{{4, 8}})};
   EXPECT_THAT(complement(4104, full), ElementsAre());
+  EXPECT_THAT(complement(20'000, chunked()),
+              ElementsAre(ByteRange{4096, 6000}, ByteRange{6015, 6100}, ByteRange{6132, 6200},
+                          ByteRange{6210, 8000}, ByteRange{8004, 20'000}));
 }
 
 TEST(ShardName, CountsWithFiveDigitsOrMore) {

@@ -185,7 +185,7 @@ void expect_blocks(const Tally& tally, const World& world) {
   const auto all = world.extents.extents();
   for (std::size_t extent = 0; extent < all.size(); ++extent) {
     std::span<const std::byte> left = world.bytes(all[extent]);
-    for (std::int64_t k = 0; k < num_blocks(all[extent].length_bytes); ++k) {
+    for (std::int64_t k = 0; k < num_blocks(all[extent]); ++k) {
       const auto bytes = left.first(std::min(left.size(), static_cast<std::size_t>(block)));
       ASSERT_EQ(tally.block(extent, k), bitwise_crc(bytes)) << "block " << k << " of " << extent;
       left = left.subspan(bytes.size());

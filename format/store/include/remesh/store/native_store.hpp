@@ -7,7 +7,7 @@
 
 /// @file
 /// The native checkpoint: a directory of manifest.json, COMMIT, side/ and one plain HDF5 file for
-/// each rank that stores something. Format version 0: not frozen, refused by name later on.
+/// each rank that stores something. format/SPEC.md is its law.
 
 namespace remesh {
 
