@@ -18,6 +18,9 @@ constexpr unsigned long features = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCU
 
 constexpr haddr_t most_address = (haddr_t{1} << 63) - 1;
 
+// Where a trial says that raw bytes lie: behind the metadata of any file.
+constexpr std::int64_t far_away = std::int64_t{1} << 60;
+
 struct OpenFile : H5FD_t {
   Driver* driver;
 };
@@ -125,6 +128,73 @@ void FileMedium::write(Content /*content*/, std::int64_t offset, std::span<const
 void FileMedium::grow(std::int64_t size_bytes) {
   constexpr std::array last{std::byte{0}};
   file_.write_at(size_bytes - 1, last);
+}
+
+PlannedMedium PlannedMedium::trial(remesh::File& file, std::int64_t metadata_begin) {
+  PlannedMedium medium(file, {metadata_begin, far_away});
+  medium.far_end_ = far_away;
+  return medium;
+}
+
+void PlannedMedium::expect(ByteRange raw) noexcept {
+  const std::int64_t bytes = raw.end - raw.begin;
+  asked_for_ = false;
+  expected_ = far_end_ == 0 ? raw : ByteRange{far_end_, far_end_ + bytes};
+  if (far_end_ != 0) far_end_ += bytes;
+}
+
+// What was given out as metadata may not have been written yet, nor anything behind it.
+void PlannedMedium::read(std::int64_t offset, std::span<std::byte> into) {
+  const std::int64_t left = std::max<std::int64_t>(0, file_.size_bytes() - offset);
+  const auto there = into.first(std::min(into.size(), static_cast<std::size_t>(left)));
+  file_.read_at(offset, there);
+  std::ranges::fill(into.subspan(there.size()), std::byte{});
+}
+
+void PlannedMedium::write(Content content, std::int64_t offset, std::span<const std::byte> from) {
+  const ByteRange range{offset, offset + std::ssize(from)};
+  if (content == Content::raw) return check_expected("writes", range);
+  if (range.begin < metadata_.begin || range.end > metadata_end_) {
+    throw Error(Errc::internal,
+                fmt::format("libhdf5 writes metadata to bytes [{}, {}), but it was given [{}, {}); "
+                            "this is a bug in remesh",
+                            range.begin, range.end, metadata_.begin, metadata_end_));
+  }
+  file_.write_at(offset, from);
+}
+
+void PlannedMedium::grow(std::int64_t size_bytes) {
+  if (far_end_ != 0 || file_.size_bytes() >= size_bytes) return;
+  constexpr std::array last{std::byte{0}};
+  file_.write_at(size_bytes - 1, last);
+}
+
+std::int64_t PlannedMedium::place(Content content, std::int64_t /*end*/, std::int64_t bytes) {
+  if (content == Content::metadata) return place_metadata(bytes);
+  if (asked_for_) expected_ = {};
+  check_expected("asks for", {expected_.begin, expected_.begin + bytes});
+  asked_for_ = true;
+  return expected_.begin;
+}
+
+std::int64_t PlannedMedium::place_metadata(std::int64_t bytes) {
+  const std::int64_t offset = metadata_end_;
+  if (bytes > metadata_.end - offset) {
+    throw Error(Errc::internal,
+                fmt::format("libhdf5 asks for {} bytes of metadata at {}, but they were planned to "
+                            "end at {}; this is a bug in remesh",
+                            bytes, offset, metadata_.end));
+  }
+  metadata_end_ += bytes;
+  return offset;
+}
+
+void PlannedMedium::check_expected(const char* what, ByteRange raw) const {
+  if (raw == expected_) return;
+  throw Error(Errc::internal,
+              fmt::format("libhdf5 {} bytes [{}, {}) for content, but [{}, {}) were planned; this "
+                          "is a bug in remesh",
+                          what, raw.begin, raw.end, expected_.begin, expected_.end));
 }
 
 void Driver::use_in(const Properties& access) {

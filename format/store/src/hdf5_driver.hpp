@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hdf5.hpp"
+#include "remesh/schema/finding.hpp"
 #include "remesh/store/file_system.hpp"
 
 /// @file
@@ -49,6 +50,41 @@ class FileMedium final : public Medium {
 
  private:
   remesh::File& file_;
+};
+
+/// A medium whose space was given out before libhdf5 is asked: its metadata goes one behind the
+/// other into a part of a file, raw bytes where they are already, and those are not written.
+class PlannedMedium final : public Medium {
+ public:
+  /// `metadata`: the part of the file that is for metadata.
+  PlannedMedium(remesh::File& file, ByteRange metadata)
+      : file_(file), metadata_(metadata), metadata_end_(metadata.begin) {}
+
+  /// To find out how much metadata there is: it may have all that lies behind `metadata_begin`, and
+  /// raw bytes are said to lie far away, wherever they are expected.
+  static PlannedMedium trial(remesh::File& file, std::int64_t metadata_begin);
+
+  /// The raw bytes that libhdf5 is to ask for next, once, and may then write. If it does anything
+  /// else, this medium throws Error(internal).
+  void expect(ByteRange raw) noexcept;
+
+  std::int64_t metadata_end() const noexcept { return metadata_end_; }
+
+  void read(std::int64_t offset, std::span<std::byte> into) override;
+  void write(Content content, std::int64_t offset, std::span<const std::byte> from) override;
+  void grow(std::int64_t size_bytes) override;
+  std::int64_t place(Content content, std::int64_t end, std::int64_t bytes) override;
+
+ private:
+  std::int64_t place_metadata(std::int64_t bytes);
+  void check_expected(const char* what, ByteRange raw) const;
+
+  remesh::File& file_;
+  ByteRange metadata_;
+  std::int64_t metadata_end_;
+  ByteRange expected_{};
+  bool asked_for_ = true;
+  std::int64_t far_end_ = 0;  // of the raw bytes of a trial; 0: this is none
 };
 
 /// One file that libhdf5 creates on a medium. It looks empty to libhdf5, whatever is in it.

@@ -211,5 +211,55 @@ TEST(Hdf5Driver, AfterAFailureTheMediumIsLeftAlone) {
   EXPECT_EQ(memory.text(), "");
 }
 
+// libhdf5 may read back what the medium did not take.
+TEST(Hdf5Driver, AfterAFailureReadsGiveWhatWasWritten) {
+  Memory memory;
+  Driver driver(memory);
+  const auto old_bytes = test::bytes_of("abcdefgh");
+  ASSERT_TRUE(driver.write(Content::metadata, 0, old_bytes));
+  memory.fail_at(1);
+  ASSERT_TRUE(driver.write(Content::metadata, 2, test::bytes_of("XY")));
+  ASSERT_TRUE(driver.write(Content::metadata, 6, test::bytes_of("1234")));
+  ASSERT_TRUE(driver.write(Content::metadata, 7, test::bytes_of("!")));
+  std::vector<std::byte> read(10);
+  ASSERT_TRUE(driver.read(1, read));
+  EXPECT_EQ(read, test::bytes_of(std::string_view("bXYef1!34\0", 10)));
+  EXPECT_EQ(memory.text(), "abcdefgh");
+  EXPECT_THROW(driver.rethrow_failure(), Error);
+}
+
+template <typename Step>
+std::string bug(const Step& step) {
+  try {
+    step();
+  } catch (const Error& error) {
+    return error.code() == Errc::internal ? error.what() : "another error";
+  }
+  return {};
+}
+
+TEST(PlannedMedium, RefusesWhatWasNotPlanned) {
+  using ::testing::HasSubstr;
+  TemporaryDirectory directory;
+  const auto file = posix_file_system().create(directory / "f");
+  PlannedMedium medium(*file, {100, 200});
+  const auto bytes = test::bytes_of("0123456789");
+  EXPECT_EQ(medium.place(Content::metadata, 0, 60), 100);
+  EXPECT_EQ(medium.place(Content::metadata, 0, 30), 160);
+  EXPECT_THAT(bug([&] { medium.place(Content::metadata, 0, 11); }), HasSubstr("end at 200"));
+  EXPECT_THAT(bug([&] { medium.write(Content::metadata, 185, bytes); }), HasSubstr("[185, 195)"));
+  EXPECT_THAT(bug([&] { medium.place(Content::raw, 0, 10); }), HasSubstr("were planned"));
+
+  medium.expect({300, 310});
+  EXPECT_THAT(bug([&] { medium.place(Content::raw, 0, 11); }),
+              HasSubstr("asks for bytes [300, 311) for content, but [300, 310) were planned"));
+  medium.expect({300, 310});
+  EXPECT_EQ(medium.place(Content::raw, 0, 10), 300);
+  EXPECT_EQ(bug([&] { medium.write(Content::raw, 300, bytes); }), "");
+  EXPECT_THAT(bug([&] { medium.write(Content::raw, 301, bytes); }), HasSubstr("[301, 311)"));
+  EXPECT_THAT(bug([&] { medium.place(Content::raw, 0, 10); }), HasSubstr("were planned"));
+  EXPECT_EQ(file->size_bytes(), 0);
+}
+
 }  // namespace
 }  // namespace remesh::h5
