@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <hdf5.h>
 #include <span>
 #include <string>
@@ -100,6 +101,9 @@ inline void set_alignment(const Properties& list, hsize_t threshold, hsize_t byt
 inline void set_meta_block_size(const Properties& list, hsize_t bytes) {
   check(H5Pset_meta_block_size(list.id(), bytes), "H5Pset_meta_block_size");
 }
+inline void set_small_data_block_size(const Properties& list, hsize_t bytes) {
+  check(H5Pset_small_data_block_size(list.id(), bytes), "H5Pset_small_data_block_size");
+}
 inline void lock_no_file(const Properties& list) {
   check(H5Pset_file_locking(list.id(), /*use_file_locking=*/false, /*ignore_when_disabled=*/true),
         "H5Pset_file_locking");
@@ -120,6 +124,21 @@ inline void limit_metadata_cache(const Properties& list, std::size_t bytes) {
 inline void set_contiguous(const Properties& list) {
   check(H5Pset_layout(list.id(), H5D_CONTIGUOUS), "H5Pset_layout");
 }
+inline void set_chunks(const Properties& list, std::span<const hsize_t> dims) {
+  check(H5Pset_chunk(list.id(), static_cast<int>(dims.size()), dims.data()), "H5Pset_chunk");
+}
+inline void allocate_as_needed(const Properties& list) {
+  check(H5Pset_alloc_time(list.id(), H5D_ALLOC_TIME_INCR), "H5Pset_alloc_time");
+}
+/// Optional, as all filters here: a chunk may do without.
+inline void add_shuffle(const Properties& list) {
+  check(H5Pset_shuffle(list.id()), "H5Pset_shuffle");
+}
+inline void add_filter(const Properties& list, H5Z_filter_t filter, unsigned value) {
+  check(H5Pset_filter(list.id(), filter, H5Z_FLAG_OPTIONAL, 1, &value), "H5Pset_filter");
+}
+/// Filters that libhdf5 does not have are not looked for on disk, by any thread from now on.
+inline void load_no_plugins() { check(H5PLset_loading_state(0), "H5PLset_loading_state"); }
 inline void allocate_early(const Properties& list) {
   check(H5Pset_alloc_time(list.id(), H5D_ALLOC_TIME_EARLY), "H5Pset_alloc_time");
 }
@@ -175,6 +194,14 @@ inline Dataset create_dataset(hid_t parent, const char* name, hid_t type, const 
   return Dataset(
       check_id(H5Dcreate2(parent, name, type, space.id(), H5P_DEFAULT, creation.id(), H5P_DEFAULT),
                "H5Dcreate2"));
+}
+/// Stores one chunk as it is: what the filters made of it, but for those in `skipped_filters` (bit
+/// k is filter k). `at`: its first element.
+inline void write_chunk(const Dataset& dataset, std::span<const hsize_t> at,
+                        std::span<const std::byte> bytes, std::uint32_t skipped_filters) {
+  check(H5Dwrite_chunk(dataset.id(), H5P_DEFAULT, skipped_filters, at.data(), bytes.size(),
+                       bytes.data()),
+        "H5Dwrite_chunk");
 }
 /// From the start of the file, the user block included. Precondition: the dataset has bytes.
 inline haddr_t offset_of(const Dataset& dataset) {

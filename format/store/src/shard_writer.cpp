@@ -139,7 +139,7 @@ void create_shard(FileSystem& files, const FileSystem::Path& path, ShardDraft& d
   draft.index.block_crcs.assign(blocks, Digest{});
   const auto index_bytes = static_cast<std::int64_t>(encode(draft.index).size());
 
-  draft.header.index.begin = create_hdf5(path, draft.index, index_bytes);
+  draft.header.index.begin = create_hdf5(files, path, draft.index, index_bytes);
   draft.header.index.end = draft.header.index.begin + index_bytes;
   std::ranges::sort(draft.index.extents, {}, order_of);
   number_blocks(draft.index.extents);

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "faulty_file_system.hpp"
 #include "hdf5_types.hpp"
 #include "native_fixture.hpp"
 #include "remesh/core/error.hpp"
@@ -178,13 +179,11 @@ TEST(ShardHdf5, FailsWithThePathWhereThereIsSomethingAlready) {
   test::set_content(directory / "f.h5", "x");
   ShardIndex index;
   try {
-    create_hdf5(directory / "f.h5", index, 48);
+    create_hdf5(posix_file_system(), directory / "f.h5", index, 48);
     FAIL() << "created";
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Errc::io);
-    EXPECT_EQ(error.id(), "RM703");
-    EXPECT_THAT(error.what(),
-                HasSubstr("cannot create '" + (directory / "f.h5").string() + "': H5Fcreate: "));
+    EXPECT_EQ(error.code(), Errc::exists);
+    EXPECT_THAT(error.what(), HasSubstr("cannot create '" + (directory / "f.h5").string() + "': "));
   }
   EXPECT_EQ(test::content_of(directory / "f.h5"), "x");
 }
@@ -211,7 +210,7 @@ TEST(ShardHdf5, TheEstimateOfMetadataIsALittleTooLarge) {
   for (const std::uint32_t count : {1U, 10U, 1000U}) {
     TemporaryDirectory directory;
     ShardIndex index = many_tensors(count);
-    create_hdf5(directory / "f.h5", index, 4096);
+    create_hdf5(posix_file_system(), directory / "f.h5", index, 4096);
     std::int64_t payload = 0;
     for (const Extent& extent : index.extents) payload += extent.length_bytes;
     const auto metadata =
@@ -221,6 +220,54 @@ TEST(ShardHdf5, TheEstimateOfMetadataIsALittleTooLarge) {
     std::set<std::int64_t> offsets;
     for (const Extent& extent : index.extents) offsets.insert(extent.offset_bytes);
     EXPECT_EQ(offsets.size(), index.extents.size());
+  }
+}
+
+// Content goes past libhdf5. Only the last byte is written, so that the file is as long as it says.
+TEST(ShardHdf5, CreationWritesNoByteOfContent) {
+  TemporaryDirectory directory;
+  test::FaultyFileSystem files(posix_file_system());
+  ShardIndex index = many_tensors(300);
+  const std::int64_t index_bytes = 100'000;
+  const std::int64_t index_offset = create_hdf5(files, directory / "f.h5", index, index_bytes);
+  const std::string content = test::content_of(directory / "f.h5");
+  std::vector<ByteRange> payload{{index_offset, index_offset + index_bytes}};
+  for (const Extent& extent : index.extents) {
+    payload.push_back({extent.offset_bytes, extent.offset_bytes + extent.length_bytes});
+  }
+  for (const ByteRange& range : payload) {
+    for (const auto& [path, offset] : files.events()) {
+      if (offset + 1 == std::ssize(content)) continue;
+      EXPECT_FALSE(range.begin <= offset && offset < range.end) << offset;
+    }
+    ASSERT_LE(range.end, std::ssize(content));
+    const auto bytes = std::string_view(content).substr(
+        static_cast<std::size_t>(range.begin), static_cast<std::size_t>(range.end - range.begin));
+    EXPECT_EQ(bytes.find_first_not_of('\0'), std::string_view::npos) << range.begin;
+  }
+}
+
+// Whatever call it is: its own error, unchanged, and libhdf5 lets go of the file.
+TEST(ShardHdf5, AFailureOfAnyCallIsTheErrorOfTheFileSystem) {
+  TemporaryDirectory directory;
+  test::FaultyFileSystem whole(posix_file_system());
+  ShardIndex index = many_tensors(100);
+  create_hdf5(whole, directory / "whole.h5", index, 4096);
+  ASSERT_GT(whole.calls(), 5);
+  for (std::int64_t call = 0; call < whole.calls(); ++call) {
+    SCOPED_TRACE(call);
+    test::FaultyFileSystem files(posix_file_system());
+    files.fail_at(call);
+    try {
+      create_hdf5(files, directory / ("f" + std::to_string(call)), index, 4096);
+      ADD_FAILURE() << "failed unnoticed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Errc::io);
+      EXPECT_EQ(error.what(), std::string(call == 0 ? "create" : "write_at") +
+                                  ": injected failure of call " + std::to_string(call));
+    }
+    EXPECT_EQ(H5Fget_obj_count(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_ALL), 0);
+    EXPECT_EQ(files.calls(), call + 1);  // it did not go on
   }
 }
 
