@@ -8,9 +8,11 @@
 #include <fmt/format.h>
 
 #include "extent_map_builder.hpp"
+#include "frame_writer.hpp"
 #include "manifest.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/certificate.hpp"
+#include "remesh/store/chunks.hpp"
 #include "remesh/store/native_store.hpp"
 #include "remesh/store/open_files.hpp"
 #include "remesh/store/staging.hpp"
@@ -82,12 +84,17 @@ class NativeWriter final : public Writer {
       : files_(files),
         catalog_(std::move(wanted)),
         side_(std::move(side)),
-        drafts_(native::plan_storage(catalog_, options.copies)),
+        drafts_(native::plan_storage(catalog_, options.copies, options.compress_level.has_value())),
+        level_(options.compress_level),
         staging_(files, destination, options.job_id, options.discard_leftovers),
         open_(files, paths()) {
     staging_.check_room(estimated_bytes(catalog_, drafts_));
     for (ShardDraft& draft : drafts_) native::create_shard(files_, path_of(draft), draft);
     extents_ = assemble([](const ShardDraft& draft) { return draft; });
+    if (!extents_.all_frames().empty()) {
+      frames_ = std::make_unique<native::FrameWriter>(
+          *level_, series(), [this](std::uint32_t file) { return open_.get(file); });
+    }
   }
 
   const Catalog& catalog() const noexcept override { return catalog_; }
@@ -103,6 +110,11 @@ class NativeWriter final : public Writer {
       open_.get(at.file)->write_at(at.offset_bytes, from);
       if (tap) tap(at.file, at.offset_bytes, from);
     }
+    if (frames_) write_chunk(tensor, box, from, tap);
+  }
+
+  std::int64_t working_bytes(int workers) const override {
+    return frames_ ? native::FrameWriter::working_bytes(*level_, workers) : 0;
   }
 
   void seal(std::span<const Digest> digests, std::span<const Digest> block_crcs) override;
@@ -158,7 +170,11 @@ class NativeWriter final : public Writer {
     return map.take();
   }
 
+  std::vector<native::FrameWriter::Series> series() const;
+  void write_chunk(std::size_t tensor, const Box& box, std::span<const std::byte> from,
+                   const Tap& tap);
   void take_digests(std::span<const Digest> digests, std::span<const Digest> block_crcs);
+  void finish_frames();
   std::vector<native::ShardEntry> seal_shards(std::span<const Digest> block_crcs);
   void write_side_files();
   void write_manifest(std::vector<native::ShardEntry> shards);
@@ -167,9 +183,11 @@ class NativeWriter final : public Writer {
   Catalog catalog_;
   SideSource side_;
   std::vector<ShardDraft> drafts_;
+  const std::optional<int> level_;
   Staging staging_;
   OpenFiles open_;
   ExtentMap extents_;
+  std::unique_ptr<native::FrameWriter> frames_;
   std::optional<Digest> manifest_digest_;
 };
 
@@ -180,6 +198,39 @@ ShardDraft NativeWriter::read_back(const ShardDraft& draft) const {
   const auto read = native::read_header(*file, path, name_of(draft), findings);
   auto index = native::read_index(*file, read->header, path, name_of(draft), findings);
   return {read->header, std::move(*index)};
+}
+
+// The frames of a file follow each other in number, file after file.
+std::vector<native::FrameWriter::Series> NativeWriter::series() const {
+  std::vector<native::FrameWriter::Series> all;
+  std::int64_t first = 0;
+  for (std::uint32_t file = 0; file < drafts_.size(); ++file) {
+    const auto count = std::ssize(drafts_[file].index.frames);
+    if (count == 0) continue;
+    all.push_back({file, first, first + count, drafts_[file].frames->frames_begin});
+    first += count;
+  }
+  return all;
+}
+
+// A short chunk gets the zeros of a whole one.
+void NativeWriter::write_chunk(std::size_t tensor, const Box& box, std::span<const std::byte> from,
+                               const Tap& tap) {
+  const TensorDesc& desc = catalog_.tensors[tensor];
+  const std::vector<std::int64_t> numbers = frames_of(extents_, tensor, desc, box);
+  if (numbers.empty()) return;
+  const Extent& extent = extents_.extents()[extents_.extent_of_frame(numbers.front())];
+  const auto whole = static_cast<std::size_t>(whole_chunk_bytes(desc.dtype, extent));
+  const auto width = static_cast<std::size_t>(bits(desc.dtype) / 8);
+  if (from.size() == whole) {
+    frames_->write(from, width, numbers, tap);
+  } else {
+    std::vector<std::byte> padded(from.begin(), from.end());
+    padded.resize(whole);
+    frames_->write(padded, width, numbers, tap);
+  }
+  if (!tap) return;
+  for (const std::int64_t number : numbers) tap.unpacked(number, 0, from);
 }
 
 void NativeWriter::take_digests(std::span<const Digest> digests,
@@ -199,10 +250,22 @@ void NativeWriter::take_digests(std::span<const Digest> digests,
 // A shard calls itself sealed only once its payload is on the medium.
 void NativeWriter::seal(std::span<const Digest> digests, std::span<const Digest> block_crcs) {
   take_digests(digests, block_crcs);
+  finish_frames();
   open_.sync_all();
   auto shards = seal_shards(block_crcs);
   write_side_files();
   write_manifest(std::move(shards));
+}
+
+void NativeWriter::finish_frames() {
+  if (!frames_) return;
+  std::span<const Frame> frames = frames_->frames();
+  for (std::uint32_t number = 0; number < drafts_.size(); ++number) {
+    ShardDraft& draft = drafts_[number];
+    const std::size_t count = draft.index.frames.size();
+    native::finish_frames(*open_.get(number), path_of(draft), draft, frames.first(count));
+    frames = frames.subspan(count);
+  }
 }
 
 std::vector<native::ShardEntry> NativeWriter::seal_shards(std::span<const Digest> block_crcs) {

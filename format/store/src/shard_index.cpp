@@ -298,6 +298,19 @@ std::int64_t check_frames(const Extent& extent, const ShardIndex& index, std::in
   return earliest;
 }
 
+// Until a shard is sealed its frames have no places, and begin where the file ended at first.
+std::int64_t check_no_frames(const Extent& extent, const ShardIndex& index,
+                             const ShardHeader& header) {
+  const auto frames = std::span(index.frames)
+                          .subspan(static_cast<std::size_t>(extent.first_frame),
+                                   static_cast<std::size_t>(num_chunks(extent)));
+  if (extent.offset_bytes != header.file_bytes ||
+      std::ranges::any_of(frames, [](const Frame& frame) { return frame != Frame{}; })) {
+    damaged("its index places frames, but it was never finished");
+  }
+  return header.file_bytes;
+}
+
 // The next number of a block or frame, which the index has.
 std::int64_t checked_sum(std::int64_t before, std::int64_t more, std::size_t most) {
   if (more > static_cast<std::int64_t>(most) - before) {
@@ -321,7 +334,8 @@ void check_places(ShardIndex& index, const ShardHeader& header) {
     if (is_chunked(extent)) {
       extent.first_frame = frames;
       frames = checked_sum(frames, num_chunks(extent), index.frames.size());
-      end = check_frames(extent, index, end, header);
+      end = header.sealed ? check_frames(extent, index, end, header)
+                          : check_no_frames(extent, index, header);
       continue;
     }
     check_place(extent, end, header);

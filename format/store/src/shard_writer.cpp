@@ -101,6 +101,33 @@ void write_tables(File& file, ShardDraft& draft) {
   file.write_at(0, encode(draft.header));
 }
 
+std::size_t count_frames(const ShardIndex& index) {
+  std::int64_t count = 0;
+  for (const Extent& extent : index.extents) {
+    if (is_chunked(extent)) count += num_blocks(extent);
+  }
+  return static_cast<std::size_t>(count);
+}
+
+// What lies before the frames is settled; until the frames are there, their extents are said to
+// begin where the first of them will, which is where the file ends for now.
+void create_for_frames(FileSystem& files, const FileSystem::Path& path, ShardDraft& draft,
+                       std::int64_t index_bytes) {
+  const std::unique_ptr<File> file = files.create(path);
+  draft.frames = plan_frames(*file, path, draft.index, index_bytes);
+  draft.header.index = {draft.frames->index_offset, draft.frames->index_offset + index_bytes};
+  draft.header.file_bytes = draft.frames->frames_begin;
+  for (Extent& extent : draft.index.extents) {
+    if (is_chunked(extent)) extent.offset_bytes = draft.frames->frames_begin;
+  }
+  std::ranges::sort(draft.index.extents, {}, order_of);
+  number_blocks(draft.index.extents);
+  if (file->size_bytes() < draft.header.file_bytes) {
+    file->write_at(draft.header.file_bytes - 1, std::vector<std::byte>(1));
+  }
+  write_tables(*file, draft);
+}
+
 }  // namespace
 
 std::vector<std::byte> encode(const ShardHeader& header) {
@@ -137,7 +164,9 @@ std::vector<std::byte> encode(const ShardIndex& index) {
 void create_shard(FileSystem& files, const FileSystem::Path& path, ShardDraft& draft) {
   const auto blocks = static_cast<std::size_t>(number_blocks(draft.index.extents));
   draft.index.block_crcs.assign(blocks, Digest{});
+  draft.index.frames.assign(count_frames(draft.index), Frame{});
   const auto index_bytes = static_cast<std::int64_t>(encode(draft.index).size());
+  if (!draft.index.frames.empty()) return create_for_frames(files, path, draft, index_bytes);
 
   draft.header.index.begin = create_hdf5(files, path, draft.index, index_bytes);
   draft.header.index.end = draft.header.index.begin + index_bytes;
@@ -149,10 +178,29 @@ void create_shard(FileSystem& files, const FileSystem::Path& path, ShardDraft& d
   write_tables(*file, draft);
 }
 
+void finish_frames(File& file, const FileSystem::Path& path, ShardDraft& draft,
+                   std::span<const Frame> frames) {
+  if (!draft.frames) return;
+  ShardIndex& index = draft.index;
+  index.frames.assign(frames.begin(), frames.end());
+  for (Extent& extent : index.extents) {
+    if (!is_chunked(extent)) continue;
+    extent.offset_bytes = index.frames[static_cast<std::size_t>(extent.first_frame)].offset_bytes;
+  }
+  const std::int64_t index_bytes = draft.header.index.end - draft.header.index.begin;
+  describe_frames(file, path, index, index_bytes, *draft.frames);
+  std::ranges::sort(index.extents, {}, order_of);
+  number_blocks(index.extents);
+  draft.header.file_bytes = file.size_bytes();
+}
+
 std::int64_t estimated_bytes(const ShardDraft& draft) {
   const auto index_bytes = static_cast<std::int64_t>(encode(draft.index).size());
   std::int64_t bytes = header_bytes + index_bytes + estimated_metadata_bytes(draft.index);
-  for (const Extent& extent : draft.index.extents) bytes += extent.length_bytes;
+  // How much frames will have nobody knows; what compresses to nothing needs no room.
+  for (const Extent& extent : draft.index.extents) {
+    if (!is_chunked(extent)) bytes += extent.length_bytes;
+  }
   return bytes;
 }
 

@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "remesh/store/file_system.hpp"
 #include "shard_format.hpp"
+#include "shard_hdf5.hpp"
 
 namespace remesh::native {
 
@@ -18,6 +20,7 @@ std::vector<std::byte> encode(const ShardIndex& index);
 struct ShardDraft {
   ShardHeader header;
   ShardIndex index;
+  std::optional<FramePlan> frames = std::nullopt;  ///< where some extents are in chunks
 };
 
 /// Creates the HDF5 file of a shard, and unsealed header and index in it. In `draft`, the extents
@@ -27,6 +30,12 @@ void create_shard(FileSystem& files, const FileSystem::Path& path, ShardDraft& d
 
 /// What create_shard will make of it, in bytes: an estimate, a little too large.
 std::int64_t estimated_bytes(const ShardDraft& draft);
+
+/// Puts the HDF5 view around frames that were appended behind frames_begin, and are those of
+/// `frames`, in the order of the draft's. The draft is then what the file will say. Does nothing to
+/// a draft without frames. Throws as describe_frames.
+void finish_frames(File& file, const FileSystem::Path& path, ShardDraft& draft,
+                   std::span<const Frame> frames);
 
 /// Writes the final index, then hashes what is no payload, then writes the header. The payload must
 /// be on the medium. Returns the CRC of the header. Does not sync.

@@ -6,14 +6,16 @@
 
 #include "remesh/schema/pieces.hpp"
 #include "remesh/schema/runs.hpp"
+#include "remesh/store/chunks.hpp"
 
 namespace remesh::native {
 namespace {
 
 class StoragePlan {
  public:
-  StoragePlan(const Catalog& catalog, std::int64_t copies)
+  StoragePlan(const Catalog& catalog, std::int64_t copies, bool in_chunks)
       : catalog_(catalog),
+        in_chunks_(in_chunks),
         copies_(static_cast<std::size_t>(std::max<std::int64_t>(1, copies))),
         pieces_(catalog.layout, catalog.tensors),
         stored_bytes_(static_cast<std::size_t>(catalog.layout.mesh().num_ranks())),
@@ -62,10 +64,17 @@ class StoragePlan {
     stored_bytes_[at] += extent.length_bytes;
     extent.tensor = static_cast<std::uint32_t>(index.tensors.size() - 1);
     extent.rank = rank;
+    const DType dtype = index.tensors.back().desc.dtype;
+    if (in_chunks_ && extent.length_bytes >= least_chunked_bytes && bits(dtype) % 8 == 0) {
+      const ChunkRule rule = chunk_rule(dtype, extent.box);
+      extent.chunk_dim = rule.dim;
+      extent.chunk_size = rule.size;
+    }
     index.extents.push_back(extent);
   }
 
   const Catalog& catalog_;
+  const bool in_chunks_;
   const std::size_t copies_;
   const Pieces pieces_;
   std::vector<std::int64_t> stored_bytes_;
@@ -74,8 +83,8 @@ class StoragePlan {
 
 }  // namespace
 
-std::vector<ShardDraft> plan_storage(const Catalog& catalog, std::int64_t copies) {
-  StoragePlan plan(catalog, copies);
+std::vector<ShardDraft> plan_storage(const Catalog& catalog, std::int64_t copies, bool in_chunks) {
+  StoragePlan plan(catalog, copies, in_chunks);
   for (std::uint32_t tensor = 0; tensor < catalog.tensors.size(); ++tensor) plan.add(tensor);
   return plan.take();
 }

@@ -10,6 +10,7 @@
 #include "remesh/plan/plan.hpp"
 #include "remesh/schema/cast.hpp"
 #include "remesh/schema/runs.hpp"
+#include "remesh/store/chunks.hpp"
 
 namespace remesh::detail {
 namespace {
@@ -137,14 +138,37 @@ std::vector<Box> panels_of(const TensorDesc& desc, std::int64_t max_bytes) {
   return cut;
 }
 
+// Piece by piece, in the order in which frames are appended.
+std::vector<Box> panels_of_pieces(const TensorDesc& desc, const ExtentMap& extents,
+                                  std::span<const std::uint32_t> pieces, std::int64_t max_bytes) {
+  std::vector<Box> all;
+  for (const std::uint32_t piece : pieces) {
+    const Extent& extent = extents.extents()[piece];
+    if (extent.copy != 0) break;
+    if (!is_chunked(extent)) {
+      const std::vector<Box> cut = panels_of({desc.name, desc.dtype, extent.box}, max_bytes);
+      all.insert(all.end(), cut.begin(), cut.end());
+      continue;
+    }
+    for (std::int64_t k = 0; k < num_chunks(extent); ++k) all.push_back(chunk_box(extent, k));
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<Panel> all_panels(const Catalog& source, const Catalog& target,
-                              const std::vector<std::size_t>& source_of, std::int64_t max_bytes) {
+                              const ExtentMap& extents, const std::vector<std::size_t>& source_of,
+                              std::int64_t max_bytes) {
   const auto panels_of_tensor = [&](std::size_t tensor) {
     const TensorDesc& from = source.tensors[source_of[tensor]];
     const TensorDesc& to = target.tensors[tensor];
-    return panels_of(bits(from.dtype) > bits(to.dtype) ? from : to, max_bytes);
+    const TensorDesc& wider = bits(from.dtype) > bits(to.dtype) ? from : to;
+    const auto pieces = extents.of(tensor);
+    const bool in_chunks = std::ranges::any_of(
+        pieces, [&](std::uint32_t piece) { return is_chunked(extents.extents()[piece]); });
+    return in_chunks ? panels_of_pieces(wider, extents, pieces, max_bytes)
+                     : panels_of(wider, max_bytes);
   };
   // Of a large checkpoint they are many: the list takes what it needs, and no more.
   std::size_t count = 0;

@@ -34,10 +34,12 @@ constexpr std::int64_t panel_limit(std::int64_t limit_bytes, std::int64_t worker
 }
 
 /// All panels of all tensors of the target. A panel has at most `max_bytes` in either dtype; for
-/// elements narrower than a byte, one row may have more. `source_of` maps target numbers to source
-/// numbers.
+/// elements narrower than a byte, one row may have more. Where a piece of `extents`, the target's,
+/// is in chunks, a panel is one chunk or a part of another piece. `source_of` maps target numbers
+/// to source numbers.
 std::vector<Panel> all_panels(const Catalog& source, const Catalog& target,
-                              const std::vector<std::size_t>& source_of, std::int64_t max_bytes);
+                              const ExtentMap& extents, const std::vector<std::size_t>& source_of,
+                              std::int64_t max_bytes);
 
 /// Who holds the distinct pieces of a tensor, before and after; in the order of their boxes.
 struct Holders {

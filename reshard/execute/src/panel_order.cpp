@@ -57,7 +57,9 @@ std::vector<std::uint32_t> as_they_are(std::size_t panels) {
 
 std::vector<std::uint32_t> in_lanes(std::vector<Panel>& panels, const ExtentMap& target,
                                     int workers) {
-  if (workers == 1 || target.files().size() < 2) return as_they_are(panels.size());
+  // Frames are appended in this order.
+  const bool in_chunks = !target.all_frames().empty();
+  if (workers == 1 || target.files().size() < 2 || in_chunks) return as_they_are(panels.size());
   choose_files(panels, target);
   const std::vector<Lane> lanes = lanes_of(panels, target.files().size());
 

@@ -1,6 +1,7 @@
 #include "remesh/execute/transfer.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -14,6 +15,7 @@
 #include "remesh/core/error.hpp"
 #include "remesh/schema/cast.hpp"
 #include "remesh/store/certificate.hpp"
+#include "remesh/store/chunks.hpp"
 #include "remesh/store/sweep.hpp"
 
 namespace remesh {
@@ -95,6 +97,24 @@ std::int64_t buffer_bytes(const Catalog& source, const Catalog& target,
   return most;
 }
 
+// A frame that is ready before its turn waits in memory: so many panels at a time are under way
+// that this is bounded, and no worker ever waits for another but at the end of a batch.
+constexpr std::size_t batch_for_each_worker = 8;
+
+void run_in_batches(Context& context, const Writer& target, std::size_t count,
+                    const std::function<void(std::size_t index, int worker)>& task) {
+  const int workers = context.pool.size();
+  if (target.extents().all_frames().empty()) return context.pool.run(count, task);
+  const std::size_t batch = batch_for_each_worker * static_cast<std::size_t>(workers);
+  const auto held = context.budget.reserve(
+      target.working_bytes(workers) + static_cast<std::int64_t>(batch) * most_chunk_bytes,
+      "compression");
+  for (std::size_t begin = 0; begin < count; begin += batch) {
+    context.pool.run(std::min(batch, count - begin),
+                     [&](std::size_t index, int worker) { task(begin + index, worker); });
+  }
+}
+
 // Moves all panels; returns the bytes of all of them.
 detail::PanelBytes move_panels(Context& context, const Reader& source, Writer& target,
                                const std::vector<Panel>& panels,
@@ -124,7 +144,7 @@ detail::PanelBytes move_panels(Context& context, const Reader& source, Writer& t
     wanted_bytes += num_bytes(source.catalog().tensors[panel.source_tensor].dtype, panel.box);
   }
   context.progress.begin("copying", wanted_bytes);
-  context.pool.run(panels.size(), [&](std::size_t index, int worker) {
+  run_in_batches(context, target, panels.size(), [&](std::size_t index, int worker) {
     context.stop.check();
     const Panel& panel = panels[order[index]];
     std::optional<PanelBuffers>& mine = buffers[static_cast<std::size_t>(worker)];
@@ -203,8 +223,9 @@ Outcome transfer(Context& context, const Reader& source, Writer& target,
       match(source.catalog(), target.catalog(), options.may_change);
   const ExtentMap on_medium = target.extents_on_medium();
   Passing passing(source, target, on_medium, source_of);
-  std::vector<Panel> panels = detail::all_panels(source.catalog(), target.catalog(), source_of,
-                                                 panel_bytes(context, passing.buffers()));
+  std::vector<Panel> panels =
+      detail::all_panels(source.catalog(), target.catalog(), target.extents(), source_of,
+                         panel_bytes(context, passing.buffers()));
   const std::vector<std::uint32_t> order =
       detail::in_lanes(panels, target.extents(), context.pool.size());
 
@@ -215,6 +236,7 @@ Outcome transfer(Context& context, const Reader& source, Writer& target,
   outcome.kept_bytes = bytes.kept;
   outcome.moved_bytes = bytes.moved;
   outcome.written_bytes = passing.arrived.bytes();
+  outcome.stored_bytes = passing.arrived.stored_bytes();
   outcome.cast_tensors = passing.cast.tensors();
   outcome.rounded_values = passing.cast.rounded();
   outcome.replicas_not_compared = count_replicas(source.extents(), source_of);

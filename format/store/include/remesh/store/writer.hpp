@@ -21,6 +21,8 @@ struct WriterOptions {
   /// hf: the most payload bytes of one file, or nothing to keep the packaging of the source (and,
   /// where it has none, 5 GB).
   std::optional<std::int64_t> shard_size_bytes = std::nullopt;
+  /// Native: the level of zstd, 1 to 19, or nothing to leave payload as it is.
+  std::optional<int> compress_level = std::nullopt;
   /// Names the temporary directory: the same job gets the same one.
   std::string job_id = {};
   /// Remove what an earlier job of the same name left behind, if nobody holds it.
@@ -40,6 +42,11 @@ struct StoredAt {
 /// its elements do not lie together in one that does.
 std::vector<StoredAt> places_of(const ExtentMap& extents, std::size_t tensor,
                                 const TensorDesc& desc, const Box& box);
+
+/// The same of pieces in chunks: the frames that hold the elements of `box`, by their numbers.
+/// Throws Error(internal) if it is no chunk.
+std::vector<std::int64_t> frames_of(const ExtentMap& extents, std::size_t tensor,
+                                    const TensorDesc& desc, const Box& box);
 
 /// The side files of a checkpoint: their bytes, on request.
 using SideSource = std::function<std::vector<std::byte>(const SideFile&)>;
@@ -64,9 +71,16 @@ class Writer {
   virtual ExtentMap extents_on_medium() const = 0;
 
   /// Writes the elements of `box`, packed, into each stored copy of the piece that contains them.
-  /// Precondition: one piece contains the box, and its elements lie together there.
+  /// Precondition: one piece contains the box, and its elements lie together there; of a piece in
+  /// chunks (Extent::chunk_dim) the box is one chunk. Chunks come best in the order of extents()
+  /// and chunks, since those that come before their turn are kept in memory; `tap` may hear of
+  /// their frames in a later call.
   virtual void write(std::size_t tensor, const Box& box, std::span<const std::byte> from,
                      const Tap& tap) = 0;
+
+  /// What write() needs at most if so many call it at the same time, beside chunks that come before
+  /// their turn.
+  virtual std::int64_t working_bytes(int /*workers*/) const { return 0; }
 
   /// Completes and syncs every file. `digests` are the tensors' digests, in catalog order, and
   /// `block_crcs` those of all blocks, extent by extent in the order of extents().

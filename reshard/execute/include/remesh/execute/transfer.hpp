@@ -33,6 +33,7 @@ struct Outcome {
   std::int64_t tensors = 0;
   std::int64_t read_bytes = 0;      ///< payload read from the source, each byte once
   std::int64_t written_bytes = 0;   ///< payload written to the target, each byte of each copy once
+  std::int64_t stored_bytes = 0;    ///< what they take up, compressed
   std::int64_t kept_bytes = 0;      ///< what ranks hold and held before; every replica counts
   std::int64_t moved_bytes = 0;     ///< what they hold and held not
   std::int64_t recorded = 0;        ///< tensors whose digest the source had recorded, and matched
