@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -21,6 +21,11 @@ constexpr haddr_t most_address = (haddr_t{1} << 63) - 1;
 // Where a trial says that raw bytes lie: behind the metadata of any file.
 constexpr std::int64_t far_away = std::int64_t{1} << 60;
 
+// What an access list carries, and libhdf5 copies.
+struct Info {
+  Driver* driver;
+};
+
 struct OpenFile : H5FD_t {
   Driver* driver;
 };
@@ -37,10 +42,10 @@ herr_t status(bool good) { return good ? 0 : -1; }
 // What libhdf5 calls. No exception may leave these.
 
 H5FD_t* open(const char* /*name*/, unsigned /*flags*/, hid_t access, haddr_t /*most*/) {
-  const auto* const driver = static_cast<Driver* const*>(H5Pget_driver_info(access));
-  if (driver == nullptr) return nullptr;
+  const auto* const info = static_cast<const Info*>(H5Pget_driver_info(access));
+  if (info == nullptr) return nullptr;
   auto* const file = new (std::nothrow) OpenFile{};
-  if (file != nullptr) file->driver = *driver;
+  if (file != nullptr) file->driver = info->driver;
   return file;
 }
 
@@ -91,7 +96,7 @@ H5FD_class_t describe() {
   driver.name = "remesh";
   driver.maxaddr = most_address;
   driver.fc_degree = H5F_CLOSE_WEAK;
-  driver.fapl_size = sizeof(Driver*);
+  driver.fapl_size = sizeof(Info);
   driver.open = open;
   driver.close = close;
   driver.query = query;
@@ -198,8 +203,8 @@ void PlannedMedium::check_expected(const char* what, ByteRange raw) const {
 }
 
 void Driver::use_in(const Properties& access) {
-  Driver* const self = this;
-  check(H5Pset_driver(access.id(), registered(), &self), "H5Pset_driver");
+  const Info info{this};
+  check(H5Pset_driver(access.id(), registered(), &info), "H5Pset_driver");
 }
 
 template <typename Step>
