@@ -66,6 +66,17 @@ std::string layout_text(const Catalog& catalog) {
                      joined(stages));
 }
 
+// Of what is packed alone: "zstd, 596.1 KB in 415.0 KB".
+std::string packed_text(const ExtentMap& extents) {
+  std::int64_t whole = 0;
+  std::int64_t stored = 0;
+  for (const Extent& extent : extents.extents()) {
+    if (is_chunked(extent)) whole += extent.length_bytes;
+  }
+  for (const Frame& frame : extents.all_frames()) stored += frame.length_bytes;
+  return fmt::format("zstd, {} in {}", format_bytes(whole), format_bytes(stored));
+}
+
 Table summary_table(const Inspected& inspected) {
   const Catalog& catalog = inspected.reader.catalog();
   const ExtentMap& extents = inspected.reader.extents();
@@ -79,6 +90,7 @@ Table summary_table(const Inspected& inspected) {
   table.add({"dtypes", dtypes_text(catalog)});
   table.add({"files", fmt::format("{}, {}", std::ssize(extents.files()),
                                   format_bytes(file_bytes(extents)))});
+  if (!extents.all_frames().empty()) table.add({"packed", packed_text(extents)});
   table.add({"side files", side_text(catalog)});
   table.add({"digests", catalog.digests.empty() ? "none recorded" : "recorded for every tensor"});
   if (!catalog.save_id.empty()) table.add({"save", escaped(catalog.save_id)});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <filesystem>
 #include <span>
 #include <string_view>
@@ -68,8 +69,31 @@ std::string config_of(const Reader& source) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// "zstd", or "zstd:3".
+std::optional<int> compress_level(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const std::string_view codec = std::string_view(text).substr(0, text.find(':'));
+  int level = 1;
+  bool is_level = true;
+  if (codec.size() < text.size()) {
+    const char* const end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data() + codec.size() + 1, end, level);
+    is_level = error == std::errc() && at == end && level >= 1 && level <= 19;
+  }
+  if (codec == "zstd" && is_level) return level;
+  throw Error(Errc::invalid_argument,
+              fmt::format("cannot use `--compress {}`: write zstd, or zstd:LEVEL with a level from "
+                          "1 to 19",
+                          text));
+}
+
 // Sizes that cannot be read are refused before a checkpoint is opened.
 void check_sizes(const JobOptions& options) {
+  if (!options.compress.empty() && options.to == "hf") {
+    throw Error(Errc::invalid_argument,
+                "`--compress` is for `--to remesh`; safetensors files are never packed");
+  }
+  compress_level(options.compress);
   if (options.shard_size.empty()) return;
   if (options.to != "hf") {
     throw Error(Errc::invalid_argument,
@@ -196,12 +220,13 @@ void check_proof_file(const JobOptions& options, const FileSystem& files) {
 
 // The same job gets the same id, so that it finds what an earlier run left behind.
 std::string job_id(const Job& job, const JobOptions& options) {
-  const std::string text = fmt::format(
-      "{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}",
-      whole_path(options.source).string(), job.source->catalog().save_id, job.to,
-      describe(job.target.mesh), options.copies, options.shard_size, options.rules,
-      fmt::join(options.include, "\n"), fmt::join(options.exclude, "\n"), options.weights_only,
-      options.dtype, options.mesh, options.stages, options.zero.value_or(-1), options.shard_rule);
+  const std::string text =
+      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}",
+                  whole_path(options.source).string(), job.source->catalog().save_id, job.to,
+                  describe(job.target.mesh), options.copies, options.shard_size, options.rules,
+                  fmt::join(options.include, "\n"), fmt::join(options.exclude, "\n"),
+                  options.weights_only, options.dtype, options.mesh, options.stages,
+                  options.zero.value_or(-1), options.shard_rule, options.compress);
   const Digest digest = digest_of(std::as_bytes(std::span(text)));
   return fmt::format("{:016x}", digest.value);
 }
@@ -221,15 +246,6 @@ Selection selection_of(const JobOptions& options) {
               fmt::format("cannot use dtype '{}': one of f64, f32, f16 and bf16 is expected{}",
                           options.dtype,
                           meant.empty() ? "" : fmt::format("; did you mean `--dtype {}`?", meant)));
-}
-
-WriterOptions writer_options(const Job& job, const JobOptions& options) {
-  WriterOptions out;
-  out.copies = options.copies;
-  if (!options.shard_size.empty()) out.shard_size_bytes = parse_bytes(options.shard_size);
-  out.job_id = job_id(job, options);
-  out.discard_leftovers = options.discard;
-  return out;
 }
 
 Outcome execute(const Job& job, const Left& left, Writer& target, const JobOptions& options,
@@ -272,15 +288,18 @@ int do_job(const Job& job, const JobOptions& options, Session& session) {
   const auto prediction = prediction_of(options, plan, memory.need.pieces, session.files);
 
   const SideSource side = [&job](const SideFile& file) { return job.source->side(file); };
-  const auto writer = create_writer(session.files, destination, std::move(wanted.catalog), side,
-                                    writer_options(job, options));
+  WriterOptions how = writer_options(options);
+  how.job_id = job_id(job, options);
+  how.discard_leftovers = options.discard;
+  const auto writer =
+      create_writer(session.files, destination, std::move(wanted.catalog), side, how);
   const Outcome outcome = execute(job, wanted.left, *writer, options, session);
   check_plan(plan, outcome);
   if (!options.proof.empty()) {
     write_whole(session.files, options.proof, std::as_bytes(std::span(outcome.certificate)));
   }
   end_job_report({job, wanted.left, options.source, destination.string(), outcome,
-                  session.seconds(), prediction},
+                  session.seconds(), prediction, options.compress},
                  session.out);
   return exit_code::done;
 }
@@ -289,6 +308,14 @@ int do_job(const Job& job, const JobOptions& options, Session& session) {
 
 std::string both_meshes(const Mesh& source, const Mesh& target) {
   return fmt::format("{}  ->  {}", describe(source), describe(target));
+}
+
+WriterOptions writer_options(const JobOptions& options) {
+  WriterOptions out;
+  out.copies = options.copies;
+  out.compress_level = compress_level(options.compress);
+  if (!options.shard_size.empty()) out.shard_size_bytes = parse_bytes(options.shard_size);
+  return out;
 }
 
 Job open_job(JobKind kind, const JobOptions& options, FileSystem& files) {

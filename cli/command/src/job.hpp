@@ -47,6 +47,10 @@ struct Job {
 /// ModelMap::parse and parse_mesh do.
 Job open_job(JobKind kind, const JobOptions& options, FileSystem& files);
 
+/// What the writer is told, but for the name of its temporary directory. Throws
+/// Error(invalid_argument) where --shard-size or --compress cannot be read.
+WriterOptions writer_options(const JobOptions& options);
+
 /// What is going to be written, on the wanted mesh, and what is left out.
 struct Wanted {
   Catalog catalog;

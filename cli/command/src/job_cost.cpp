@@ -23,11 +23,11 @@ Memory memory_of(const Job& job, const Catalog& wanted, const JobOptions& option
   const std::int64_t limit = MemoryBudget(parse_bytes(options.work.memory)).limit_bytes();
   const int workers = workers_of(options);
   const Memory memory{peak_memory(job.source->catalog(), job.source->extents(), wanted,
-                                  options.copies, workers, limit),
+                                  writer_options(options), workers, limit),
                       limit};
   if (memory.need.least_bytes <= limit) return memory;
   const bool one_would_do = workers > 1 && peak_memory(job.source->catalog(), job.source->extents(),
-                                                       wanted, options.copies, 1, limit)
+                                                       wanted, writer_options(options), 1, limit)
                                                    .least_bytes <= limit;
   throw Error(
       Errc::out_of_memory,

@@ -16,6 +16,9 @@ void add_source_options(CLI::App& verb, JobOptions& options) {
       ->type_name("MESH");
   verb.add_option("--rules", options.rules, "a model map (TOML): which tensor is split how")
       ->type_name("FILE");
+  verb.add_option("--compress", options.compress,
+                  "pack payload: zstd, or zstd:LEVEL from 1 to 19 [not packed; zstd is zstd:1]")
+      ->type_name("CODEC");
   verb.add_option("--copies", options.copies, "how many holders of a piece store it [1]")
       ->check(CLI::Range(std::int64_t{1}, std::numeric_limits<std::int64_t>::max()))
       ->type_name("N");

@@ -28,6 +28,7 @@ struct JobOptions {
   std::string from;
   std::string rules;
   std::int64_t copies = 1;
+  std::string compress;  ///< "zstd:3"; empty: not at all
   std::string shard_size;
   std::vector<std::string> include;
   std::vector<std::string> exclude;
@@ -42,8 +43,8 @@ struct JobOptions {
   WorkOptions work;
 };
 
-/// SRC, --from, --from-mesh, --rules, --copies, --include, --exclude, --weights-only, --dtype, --io
-/// and what all commands have.
+/// SRC, --from, --from-mesh, --rules, --copies, --compress, --include, --exclude, --weights-only,
+/// --dtype, --io and what all commands have.
 void add_source_options(CLI::App& verb, JobOptions& options);
 
 /// DST, --read-back, --discard, --proof, --dry-run.

@@ -48,6 +48,7 @@ Json result_json(const JobResult& result) {
   document["tensors"] = outcome.tensors;
   document["read_bytes"] = outcome.read_bytes;
   document["written_bytes"] = outcome.written_bytes;
+  document["stored_bytes"] = outcome.stored_bytes;
   document["seconds"] = result.seconds;
   document["predicted_seconds"] = json_of(result.prediction);
   document["proved"] = outcome.proved == Proved::read_back ? "read_back" : "sent";
@@ -98,6 +99,11 @@ void end_job_report(const JobResult& result, Output& out) {
                            counted(result.outcome.tensors, "tensor")));
   }
   out.detail(planned_line(result.outcome));
+  if (!result.compress.empty()) {
+    out.detail(fmt::format("packed with {}: {} in {}", result.compress,
+                           format_bytes(result.outcome.written_bytes),
+                           format_bytes(result.outcome.stored_bytes)));
+  }
   if (result.prediction) {
     out.detail(fmt::format("predicted: {}; taken: {}", to_string(*result.prediction),
                            format_seconds(result.seconds)));

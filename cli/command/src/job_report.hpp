@@ -18,6 +18,7 @@ struct JobResult {
   const Outcome& outcome;
   double seconds = 0;
   std::optional<Prediction> prediction;  ///< with --io
+  std::string compress;                  ///< the codec, or empty
 };
 
 /// Both meshes, what opening found, what is left out, and what becomes of the side files.

@@ -6,8 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "frame_reader.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/chunks.hpp"
+#include "remesh/store/writer.hpp"
 #include "shard_hdf5.hpp"
 
 namespace remesh::native {
@@ -90,8 +92,17 @@ std::span<const Frame> FrameWriter::frames() const {
   return frames_;
 }
 
-std::int64_t FrameWriter::working_bytes(int level, int workers) {
-  return workers * (Encoder::needed_bytes(level, most_chunk_bytes) + most_chunk_bytes);
+}  // namespace remesh::native
+
+namespace remesh {
+
+std::int64_t compressing_bytes(int level, int workers) {
+  return workers * (native::Encoder::needed_bytes(level, most_chunk_bytes) + most_chunk_bytes);
 }
 
-}  // namespace remesh::native
+std::int64_t unpacking_bytes(int workers) {
+  return FrameReader::kept_bytes +
+         workers * (native::Decoder::needed_bytes(most_chunk_bytes) + 2 * most_chunk_bytes);
+}
+
+}  // namespace remesh

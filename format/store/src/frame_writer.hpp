@@ -41,10 +41,6 @@ class FrameWriter {
   /// Where all frames lie, by number. Throws Error(internal) if some were not written.
   std::span<const Frame> frames() const;
 
-  /// What `workers` that call at the same time need at most, beside their own buffers and the
-  /// frames that come before their turn.
-  static std::int64_t working_bytes(int level, int workers);
-
  private:
   struct Waiting {
     std::vector<std::byte> bytes;

@@ -114,7 +114,7 @@ class NativeWriter final : public Writer {
   }
 
   std::int64_t working_bytes(int workers) const override {
-    return frames_ ? native::FrameWriter::working_bytes(*level_, workers) : 0;
+    return frames_ ? compressing_bytes(*level_, workers) : 0;
   }
 
   void seal(std::span<const Digest> digests, std::span<const Digest> block_crcs) override;

@@ -27,6 +27,9 @@ inline constexpr std::int64_t most_panel_bytes = std::int64_t{2} << 20;
 /// The smallest: with less, a job does not begin.
 inline constexpr std::int64_t least_panel_bytes = std::int64_t{64} << 10;
 
+/// How many chunks are compressed at a time, where a target is.
+inline constexpr unsigned batch_for_each_worker = 8;
+
 /// What one buffer of one worker may have: a quarter of the budget is for panels.
 constexpr std::int64_t panel_limit(std::int64_t limit_bytes, std::int64_t workers, int buffers) {
   const std::int64_t share = limit_bytes / 4 / (buffers * workers);

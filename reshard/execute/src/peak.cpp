@@ -6,6 +6,7 @@
 
 #include "panel_copy.hpp"
 #include "remesh/schema/pieces.hpp"
+#include "remesh/store/chunks.hpp"
 
 namespace remesh {
 namespace {
@@ -79,6 +80,17 @@ std::int64_t fixed_bytes(const Catalog& source, const ExtentMap& stored, const C
   return bytes + 4 * packaging_bytes(source.packaging) + side_bytes(wanted);
 }
 
+// What unpacks the source and packs the target.
+std::int64_t packing_bytes(const ExtentMap& stored, const WriterOptions& options, int workers) {
+  std::int64_t bytes = 0;
+  if (!stored.all_frames().empty()) bytes += unpacking_bytes(workers);
+  if (options.compress_level) {
+    bytes += compressing_bytes(*options.compress_level, workers) +
+             std::int64_t{detail::batch_for_each_worker} * workers * most_chunk_bytes;
+  }
+  return bytes;
+}
+
 // What follows the limit.
 struct Moved {
   std::int64_t bytes = 0;    // of all tensors that are wanted, in the wider dtype
@@ -126,12 +138,14 @@ std::int64_t least_limit(std::int64_t fixed, const Moved& moved) {
 }  // namespace
 
 PeakMemory peak_memory(const Catalog& source, const ExtentMap& stored, const Catalog& wanted,
-                       std::int64_t copies, int workers, std::int64_t limit_bytes) {
+                       const WriterOptions& options, int workers, std::int64_t limit_bytes) {
+  const std::int64_t copies = options.copies;
   const Moved moved = moved_of(source, wanted, workers);
   PeakMemory memory;
   memory.pieces = target_pieces(wanted, copies);
   const std::int64_t fixed = fixed_bytes(source, stored, wanted, memory.pieces, workers) +
-                             moved.bytes / ExtentMap::block_bytes * copies * block_entry_bytes;
+                             moved.bytes / ExtentMap::block_bytes * copies * block_entry_bytes +
+                             packing_bytes(stored, options, workers);
   memory.peak_bytes = fixed + moved.memory(limit_bytes);
   memory.least_bytes = least_limit(fixed, moved);
   return memory;

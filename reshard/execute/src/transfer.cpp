@@ -99,13 +99,12 @@ std::int64_t buffer_bytes(const Catalog& source, const Catalog& target,
 
 // A frame that is ready before its turn waits in memory: so many panels at a time are under way
 // that this is bounded, and no worker ever waits for another but at the end of a batch.
-constexpr std::size_t batch_for_each_worker = 8;
-
 void run_in_batches(Context& context, const Writer& target, std::size_t count,
                     const std::function<void(std::size_t index, int worker)>& task) {
   const int workers = context.pool.size();
   if (target.extents().all_frames().empty()) return context.pool.run(count, task);
-  const std::size_t batch = batch_for_each_worker * static_cast<std::size_t>(workers);
+  const std::size_t batch =
+      std::size_t{detail::batch_for_each_worker} * static_cast<std::size_t>(workers);
   const auto held = context.budget.reserve(
       target.working_bytes(workers) + static_cast<std::int64_t>(batch) * most_chunk_bytes,
       "compression");

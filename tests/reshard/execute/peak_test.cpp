@@ -19,7 +19,7 @@ Catalog catalog_of(std::int64_t tensors, std::int64_t bytes) {
 }
 
 PeakMemory of(const Catalog& catalog, std::int64_t limit, int workers = 2) {
-  return peak_memory(catalog, ExtentMap(), catalog, 1, workers, limit);
+  return peak_memory(catalog, ExtentMap(), catalog, {}, workers, limit);
 }
 
 // A TiB has 2^19 panels of 2 MiB, of more than 100 bytes each, and 2^20 block CRCs.

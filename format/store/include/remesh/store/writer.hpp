@@ -29,6 +29,14 @@ struct WriterOptions {
   bool discard_leftovers = false;
 };
 
+/// What WriterOptions::compress_level takes, for so many that write at the same time, beside their
+/// buffers and frames that wait for their turn. Throws Error(invalid_argument) if there is no such
+/// level.
+std::int64_t compressing_bytes(int level, int workers);
+
+/// What reading a compressed checkpoint takes, beside buffers.
+std::int64_t unpacking_bytes(int workers);
+
 /// Where bytes go.
 struct StoredAt {
   std::uint32_t file = 0;  ///< its number in ExtentMap::files

@@ -4,6 +4,7 @@
 
 #include "remesh/schema/catalog.hpp"
 #include "remesh/store/extents.hpp"
+#include "remesh/store/writer.hpp"
 
 namespace remesh {
 
@@ -20,6 +21,6 @@ struct PeakMemory {
 };
 
 PeakMemory peak_memory(const Catalog& source, const ExtentMap& stored, const Catalog& wanted,
-                       std::int64_t copies, int workers, std::int64_t limit_bytes);
+                       const WriterOptions& options, int workers, std::int64_t limit_bytes);
 
 }  // namespace remesh
