@@ -127,7 +127,7 @@ int run(const Options& options) {
   wanted.side = {{"config.json", std::ssize(bytes), digest_of(bytes)}};
   WriterOptions how;
   how.job_id = "synthesize";
-  how.discard_leftovers = true;
+  how.leftovers = Leftovers::discard;
   if (!options.shard_size.empty()) how.shard_size_bytes = parse_bytes(options.shard_size);
   const auto side = [&](const SideFile&) {
     return std::vector<std::byte>(bytes.begin(), bytes.end());

@@ -273,6 +273,7 @@ def cases_of(program, root, scratch, soak):
         ("reshard", "reshard", made["small"], ["--mesh", "tp=1,pp=3"]),
         ("to-hf", "convert", made["small"], ["--to", "hf"]),
         ("read-back", "reshard", made["small"], ["--mesh", "tp=2", "--read-back"]),
+        ("packed", "convert", hf, ["--mesh", "tp=2", "--compress", "zstd"]),
         ("leftover", "convert", made["small"], ["--to", "hf", "--shard-size", "200KB", "--discard"]),
     ]
     if soak:

@@ -25,8 +25,10 @@
 #include "remesh/schema/mesh_text.hpp"
 #include "remesh/schema/states.hpp"
 #include "remesh/store/limited_file_system.hpp"
+#include "remesh/store/resuming_file_system.hpp"
 #include "target_mesh.hpp"
 #include "text.hpp"
+#include "versions.hpp"
 
 namespace remesh {
 namespace {
@@ -231,6 +233,22 @@ std::string job_id(const Job& job, const JobOptions& options) {
   return fmt::format("{:016x}", digest.value);
 }
 
+// What must be the same for a job to be resumed: this program, what it was told, and each file of
+// the source, as the system knows it.
+std::string identity_of(const Job& job, const JobOptions& options, const FileSystem& files) {
+  std::string text = fmt::format("remesh {}, format version 1\noptions {}\n", remesh_version(),
+                                 job_id(job, options));
+  const FileSystem::Path source = whole_path(options.source);
+  for (const ExtentMap::FileEntry& file : job.source->extents().files()) {
+    const auto entry = files.look(files.look(source / file.name) ? source / file.name : source);
+    text += fmt::format("source {:?}: {}\n", file.name,
+                        entry ? fmt::format("{} bytes, changed {}, inode {}", entry->size_bytes,
+                                            entry->changed_ns, entry->inode)
+                              : "nothing");
+  }
+  return text;
+}
+
 Selection selection_of(const JobOptions& options) {
   Selection selection{options.include, options.exclude, options.weights_only, std::nullopt};
   if (options.dtype.empty()) return selection;
@@ -259,6 +277,22 @@ Outcome execute(const Job& job, const Left& left, Writer& target, const JobOptio
   if (job.selection.dtype) how.cast_reason = "--dtype " + options.dtype;
   return job.kind == JobKind::reshard ? reshard(context, *job.source, target, how)
                                       : convert(context, *job.source, target, how);
+}
+
+// Whoever can resume wants to find what was done when the job was stopped.
+Outcome execute_or_keep(const Job& job, const Left& left, Writer& target, const JobOptions& options,
+                        Session& session) {
+  try {
+    return execute(job, left, target, options, session);
+  } catch (const Error& error) {
+    if (options.resume && error.code() == Errc::stopped) target.keep();
+    throw;
+  }
+}
+
+Leftovers leftovers_of(const JobOptions& options) {
+  if (options.resume) return Leftovers::resume;
+  return options.discard ? Leftovers::discard : Leftovers::refuse;
 }
 
 // A plan that the run did not keep is a bug, whatever was proved.
@@ -290,10 +324,12 @@ int do_job(const Job& job, const JobOptions& options, Session& session) {
   const SideSource side = [&job](const SideFile& file) { return job.source->side(file); };
   WriterOptions how = writer_options(options);
   how.job_id = job_id(job, options);
-  how.discard_leftovers = options.discard;
-  const auto writer =
-      create_writer(session.files, destination, std::move(wanted.catalog), side, how);
-  const Outcome outcome = execute(job, wanted.left, *writer, options, session);
+  how.leftovers = leftovers_of(options);
+  how.identity = identity_of(job, options, session.files);
+  ResumingFileSystem resuming(session.files);
+  FileSystem& files = options.resume ? resuming : session.files;
+  const auto writer = create_writer(files, destination, std::move(wanted.catalog), side, how);
+  const Outcome outcome = execute_or_keep(job, wanted.left, *writer, options, session);
   check_plan(plan, outcome);
   if (!options.proof.empty()) {
     write_whole(session.files, options.proof, std::as_bytes(std::span(outcome.certificate)));

@@ -48,7 +48,11 @@ void add_destination_options(CLI::App& verb, JobOptions& options) {
       ->required();
   verb.add_flag("--read-back", options.read_back,
                 "read everything again from the medium, and prove that too");
-  verb.add_flag("--discard", options.discard, "remove what an interrupted job left behind");
+  auto* resume = verb.add_flag(
+      "--resume", options.resume,
+      "complete what an interrupted job of the same command left; keep it if this one is stopped");
+  verb.add_flag("--discard", options.discard, "remove what an interrupted job left behind")
+      ->excludes(resume);
   verb.add_option("--proof", options.proof,
                   "write what was proved, digest by digest, to this new file too; a remesh "
                   "checkpoint has it as proof.json")

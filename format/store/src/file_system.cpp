@@ -88,7 +88,9 @@ std::optional<Entry> PosixFileSystem::look(const Path& path) const {
     fail("look at", path, errno);
   }
   const EntryKind kind = kind_of(status.st_mode);
-  return Entry{path.filename().string(), kind, kind == EntryKind::regular ? status.st_size : 0};
+  constexpr std::int64_t second_ns = 1'000'000'000;
+  return Entry{path.filename().string(), kind, kind == EntryKind::regular ? status.st_size : 0,
+               status.st_mtim.tv_sec * second_ns + status.st_mtim.tv_nsec, status.st_ino};
 }
 
 std::vector<Entry> PosixFileSystem::list(const Path& directory) const {

@@ -86,7 +86,7 @@ class NativeWriter final : public Writer {
         side_(std::move(side)),
         drafts_(native::plan_storage(catalog_, options.copies, options.compress_level.has_value())),
         level_(options.compress_level),
-        staging_(files, destination, options.job_id, options.discard_leftovers),
+        staging_(files, destination, options.job_id, options.leftovers, options.identity),
         open_(files, paths()) {
     staging_.check_room(estimated_bytes(catalog_, drafts_));
     for (ShardDraft& draft : drafts_) native::create_shard(files_, path_of(draft), draft);
@@ -131,6 +131,8 @@ class NativeWriter final : public Writer {
   }
 
   std::optional<Digest> manifest_digest() const override { return manifest_digest_; }
+
+  void keep() noexcept override { staging_.keep(); }
 
   bool publish() override {
     if (catalog_.save_id.empty()) {

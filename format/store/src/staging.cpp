@@ -1,5 +1,7 @@
 #include "remesh/store/staging.hpp"
 
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +13,9 @@ namespace remesh {
 namespace {
 
 using Path = FileSystem::Path;
+
+constexpr std::string_view staging_mark = ".remesh-";
+constexpr std::string_view identity_name = "job";
 
 // "a/b/" and "a/b/." name the same directory as "a/b".
 Path without_trailing_slash(const Path& destination) {
@@ -71,38 +76,89 @@ std::unique_ptr<DirectoryLock> lock_new(FileSystem& files, const Path& directory
   }
 }
 
+[[noreturn]] void refuse_leftovers(const Path& destination, const Path& directory) {
+  throw Error(Errc::exists,
+              fmt::format("cannot write to '{}': an earlier job that did not finish left '{}'; "
+                          "`--resume` completes it, `--discard` removes it and starts anew",
+                          destination.string(), directory.string()));
+}
+
+// Whoever resumes does not expect that something else is begun.
+void refuse_other_jobs(const FileSystem& files, const Path& directory, const std::string& stem) {
+  if (files.look(directory)) return;
+  const Path parent = directory.parent_path();
+  for (const Entry& entry : files.list(parent.empty() ? Path(".") : parent)) {
+    if (!entry.name.starts_with(stem)) continue;
+    throw Error(Errc::unsafe,
+                fmt::format("cannot resume: '{}' was left by a job with other options or another "
+                            "source; repeat that job's command, or remove what it left",
+                            (parent / entry.name).string()));
+  }
+}
+
+// Whether what is there was left by the very same job. What stopped before it could say which job
+// it is has nothing to go on with: false. Throws if it was another.
+bool is_of_job(const FileSystem& files, const Path& directory, const std::string& identity) {
+  constexpr std::int64_t most_bytes = std::int64_t{64} << 20;
+  const Path path = directory / identity_name;
+  const std::string found = files.look(path) ? read_text(files, path, most_bytes) : "";
+  if (found == identity) return true;
+  if (identity.starts_with(found)) return false;
+  const auto [mine, other] = std::ranges::mismatch(identity, found);
+  const auto line = [](const std::string& text, std::size_t at) {
+    const std::size_t begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;
+    return text.substr(begin, std::min(text.find('\n', begin), begin + 200) - begin);
+  };
+  const auto at = static_cast<std::size_t>(mine - identity.begin());
+  throw Error(Errc::unsafe,
+              fmt::format("cannot resume what is in '{}': it was begun with {:?}, but now it is "
+                          "{:?}; `--discard` removes it and starts anew",
+                          directory.string(), line(found, at), line(identity, at)));
+}
+
 }  // namespace
 
+bool is_staging_name(std::string_view name) noexcept {
+  return name.starts_with('.') && name.find(staging_mark) != std::string_view::npos;
+}
+
 Staging::Staging(FileSystem& files, const Path& destination, const std::string& job_id,
-                 bool discard_leftovers)
+                 Leftovers leftovers, const std::string& identity)
     : files_(files), destination_(without_trailing_slash(destination)) {
   refuse_existing(files_, destination_);
   require_parent(files_, destination_);
-  directory_ = destination_.parent_path() /
-               fmt::format(".{}.remesh-{}", destination_.filename().string(), job_id);
+  const std::string stem = fmt::format(".{}{}", destination_.filename().string(), staging_mark);
+  directory_ = destination_.parent_path() / (stem + job_id);
+  if (leftovers == Leftovers::resume) refuse_other_jobs(files_, directory_, stem);
   if (create_if_absent(files_, directory_)) {
     lock_ = lock_new(files_, directory_);
-    return;
+  } else {
+    lock_ = lock(files_, directory_);
+    if (leftovers == Leftovers::refuse) refuse_leftovers(destination_, directory_);
+    if (leftovers == Leftovers::resume && is_of_job(files_, directory_, identity)) return;
+    files_.remove_all(directory_);
+    lock_.reset();
+    files_.create_directory(directory_);
+    lock_ = lock_new(files_, directory_);
   }
-  lock_ = lock(files_, directory_);
-  if (!discard_leftovers) {
-    throw Error(Errc::exists,
-                fmt::format("cannot write to '{}': an earlier job that did not finish left '{}'; "
-                            "`--discard` removes it and starts anew",
-                            destination_.string(), directory_.string()));
+  if (identity.empty()) return;
+  try {
+    write_whole(files_, directory_ / identity_name, std::as_bytes(std::span(identity)));
+  } catch (...) {
+    remove_quietly();
+    throw;
   }
-  files_.remove_all(directory_);
-  lock_.reset();
-  files_.create_directory(directory_);
-  lock_ = lock_new(files_, directory_);
 }
 
-Staging::~Staging() {
-  if (published_) return;
+void Staging::remove_quietly() noexcept {
   try {
     files_.remove_all(directory_);
   } catch (...) {  // NOLINT(bugprone-empty-catch): the next job names what stayed behind
   }
+}
+
+Staging::~Staging() {
+  if (!published_ && !kept_) remove_quietly();
 }
 
 void Staging::check_room(std::int64_t needed_bytes) const {
@@ -118,6 +174,7 @@ void Staging::check_room(std::int64_t needed_bytes) const {
 }
 
 bool Staging::publish() {
+  files_.remove_all(directory_ / identity_name);
   const bool synced = files_.sync_directory(directory_);
   files_.rename_no_replace(directory_, destination_);
   published_ = true;

@@ -72,7 +72,7 @@ TEST(NativeStoreFaults, AMachineThatStopsLeavesWhatTheNextJobCanDiscard) {
       EXPECT_THAT(error.what(), HasSubstr("--discard"));
     }
     write_checkpoint(directory / "ckpt", test::tiny_catalog(),
-                     {.job_id = "test", .discard_leftovers = true});
+                     {.job_id = "test", .leftovers = Leftovers::discard});
     EXPECT_EQ(test::what_differs(*test::open_strict(directory / "ckpt")), "");
   }
 }
@@ -102,10 +102,10 @@ TEST(NativeStoreFaults, AShardCallsItselfSealedOnlyWhenItsPayloadIsOnTheMedium) 
 TEST(NativeStoreFaults, TwoJobsDoNotShareADirectory) {
   TemporaryDirectory directory;
   const auto first = test::start(directory / "ckpt", test::tiny_catalog());
-  for (const bool discard_leftovers : {false, true}) {
+  for (const Leftovers leftovers : {Leftovers::refuse, Leftovers::discard}) {
     try {
       test::start(directory / "ckpt", test::tiny_catalog(),
-                  {.job_id = "test", .discard_leftovers = discard_leftovers});
+                  {.job_id = "test", .leftovers = leftovers});
       FAIL() << "two jobs write one directory";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Errc::busy);

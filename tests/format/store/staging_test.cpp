@@ -26,9 +26,9 @@ namespace fs = std::filesystem;
 
 class StagingTest : public ::testing::Test {
  protected:
-  std::string error_of_start(const fs::path& destination, bool discard_leftovers, Errc expected) {
+  std::string error_of_start(const fs::path& destination, Leftovers leftovers, Errc expected) {
     try {
-      Staging(files_, destination, "0123", discard_leftovers);
+      Staging(files_, destination, "0123", leftovers);
       ADD_FAILURE() << "started";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), expected) << error.what();
@@ -43,7 +43,7 @@ class StagingTest : public ::testing::Test {
 };
 
 TEST_F(StagingTest, WritesBesideTheDestinationAndRenames) {
-  Staging staging(files_, directory_ / "ckpt", "0123", /*discard_leftovers=*/false);
+  Staging staging(files_, directory_ / "ckpt", "0123", Leftovers::refuse);
   EXPECT_EQ(staging.directory(), temporary_);
   test::set_content(temporary_ / "f", "x");
   EXPECT_FALSE(fs::exists(directory_ / "ckpt"));
@@ -54,38 +54,38 @@ TEST_F(StagingTest, WritesBesideTheDestinationAndRenames) {
 
 TEST_F(StagingTest, ATrailingSlashNamesTheSameDirectory) {
   for (const char* written : {"ckpt/", "ckpt//", "ckpt/.", "x/../ckpt"}) {
-    Staging staging(files_, directory_.path() / written, "0123", /*discard_leftovers=*/false);
+    Staging staging(files_, directory_.path() / written, "0123", Leftovers::refuse);
     EXPECT_EQ(staging.directory(), temporary_) << written;
   }
 }
 
 TEST_F(StagingTest, DestroyedBeforePublishItRemovesItself) {
-  { Staging staging(files_, directory_ / "ckpt", "0123", /*discard_leftovers=*/false); }
+  { Staging staging(files_, directory_ / "ckpt", "0123", Leftovers::refuse); }
   EXPECT_TRUE(fs::is_empty(directory_.path()));
 }
 
 TEST_F(StagingTest, RefusesADestinationThatExists) {
   fs::create_directory(directory_ / "ckpt");
   fs::create_symlink("nowhere", directory_ / "link");
-  EXPECT_THAT(error_of_start(directory_ / "ckpt", /*discard_leftovers=*/true, Errc::exists),
+  EXPECT_THAT(error_of_start(directory_ / "ckpt", Leftovers::discard, Errc::exists),
               HasSubstr("destination exists"));
-  error_of_start(directory_ / "link", /*discard_leftovers=*/true, Errc::exists);
+  error_of_start(directory_ / "link", Leftovers::discard, Errc::exists);
 }
 
 TEST_F(StagingTest, RefusesADestinationWithoutAName) {
   for (const char* written : {"/", ".", "..", "a/..", ""}) {
-    error_of_start(written, /*discard_leftovers=*/false, Errc::invalid_argument);
+    error_of_start(written, Leftovers::refuse, Errc::invalid_argument);
   }
 }
 
 TEST_F(StagingTest, AMissingParentIsNotFound) {
-  error_of_start(directory_ / "none/ckpt", /*discard_leftovers=*/false, Errc::not_found);
+  error_of_start(directory_ / "none/ckpt", Leftovers::refuse, Errc::not_found);
 }
 
 TEST_F(StagingTest, RefusesWhatAnotherJobHoldsWhateverTheOptions) {
-  Staging staging(files_, directory_ / "ckpt", "0123", /*discard_leftovers=*/false);
-  for (const bool discard_leftovers : {false, true}) {
-    EXPECT_THAT(error_of_start(directory_ / "ckpt", discard_leftovers, Errc::busy),
+  Staging staging(files_, directory_ / "ckpt", "0123", Leftovers::refuse);
+  for (const Leftovers leftovers : {Leftovers::refuse, Leftovers::discard, Leftovers::resume}) {
+    EXPECT_THAT(error_of_start(directory_ / "ckpt", leftovers, Errc::busy),
                 HasSubstr(temporary_.string()));
   }
   EXPECT_TRUE(fs::exists(temporary_));
@@ -95,13 +95,13 @@ TEST_F(StagingTest, NamesWhatAnEarlierJobLeftAndHowToRemoveIt) {
   fs::create_directory(temporary_);
   test::set_content(temporary_ / "old", "x");
   EXPECT_THAT(
-      error_of_start(directory_ / "ckpt", /*discard_leftovers=*/false, Errc::exists),
+      error_of_start(directory_ / "ckpt", Leftovers::refuse, Errc::exists),
       StrEq(fmt::format("cannot write to '{}': an earlier job that did not finish left '{}'; "
-                        "`--discard` removes it and starts anew",
+                        "`--resume` completes it, `--discard` removes it and starts anew",
                         (directory_ / "ckpt").string(), temporary_.string())));
   EXPECT_TRUE(fs::exists(temporary_ / "old"));
 
-  Staging staging(files_, directory_ / "ckpt", "0123", /*discard_leftovers=*/true);
+  Staging staging(files_, directory_ / "ckpt", "0123", Leftovers::discard);
   EXPECT_TRUE(fs::is_empty(temporary_));
 }
 
@@ -110,7 +110,7 @@ TEST_F(StagingTest, WhatItCreatedAndCannotLockItRemoves) {
     if (left_over) fs::create_directory(temporary_);
     FaultyFileSystem files(files_);
     files.fail_lock_at(left_over ? 1 : 0);
-    EXPECT_THROW(Staging(files, directory_ / "ckpt", "0123", /*discard_leftovers=*/true), Error);
+    EXPECT_THROW(Staging(files, directory_ / "ckpt", "0123", Leftovers::discard), Error);
     EXPECT_TRUE(fs::is_empty(directory_.path())) << left_over;
   }
 }
@@ -119,7 +119,7 @@ TEST_F(StagingTest, WhatAnEarlierJobLeftAndCannotBeLockedIsKept) {
   fs::create_directory(temporary_);
   FaultyFileSystem files(files_);
   files.fail_lock_at(0);
-  EXPECT_THROW(Staging(files, directory_ / "ckpt", "0123", /*discard_leftovers=*/true), Error);
+  EXPECT_THROW(Staging(files, directory_ / "ckpt", "0123", Leftovers::discard), Error);
   EXPECT_TRUE(fs::exists(temporary_));
 }
 
@@ -127,13 +127,13 @@ TEST_F(StagingTest, DoesNotFollowALinkInThePlaceOfItsDirectory) {
   fs::create_directory(directory_ / "elsewhere");
   test::set_content(directory_ / "elsewhere/f", "x");
   fs::create_directory_symlink("elsewhere", temporary_);
-  error_of_start(directory_ / "ckpt", /*discard_leftovers=*/true, Errc::io);
+  error_of_start(directory_ / "ckpt", Leftovers::discard, Errc::io);
   EXPECT_EQ(test::content_of(directory_ / "elsewhere/f"), "x");
 }
 
 TEST_F(StagingTest, SomethingThatTookTheNameMeanwhileIsKept) {
   {
-    Staging staging(files_, directory_ / "ckpt", "0123", /*discard_leftovers=*/false);
+    Staging staging(files_, directory_ / "ckpt", "0123", Leftovers::refuse);
     fs::create_directory(directory_ / "ckpt");
     EXPECT_THROW(staging.publish(), Error);
   }
@@ -141,11 +141,11 @@ TEST_F(StagingTest, SomethingThatTookTheNameMeanwhileIsKept) {
   EXPECT_FALSE(fs::exists(temporary_));
 }
 
-// The calls that change something: mkdir, then in publish sync, rename, sync.
+// The calls that change something: mkdir, then in publish remove, sync, rename, sync.
 TEST_F(StagingTest, AfterTheRenameAFailureToSyncSaysSo) {
   FaultyFileSystem files(files_);
-  files.fail_at(3);
-  Staging staging(files, directory_ / "ckpt", "0123", /*discard_leftovers=*/false);
+  files.fail_at(4);
+  Staging staging(files, directory_ / "ckpt", "0123", Leftovers::refuse);
   try {
     staging.publish();
     FAIL() << "published";
@@ -157,11 +157,11 @@ TEST_F(StagingTest, AfterTheRenameAFailureToSyncSaysSo) {
 }
 
 TEST_F(StagingTest, BeforeTheRenameAFailureToSyncPublishesNothing) {
-  for (const int call : {1, 2}) {
+  for (const int call : {1, 2, 3}) {
     FaultyFileSystem files(files_);
     files.fail_at(call);
     {
-      Staging staging(files, directory_ / "ckpt", "0123", /*discard_leftovers=*/false);
+      Staging staging(files, directory_ / "ckpt", "0123", Leftovers::refuse);
       EXPECT_THROW(staging.publish(), Error);
     }
     EXPECT_TRUE(fs::is_empty(directory_.path())) << "call " << call;

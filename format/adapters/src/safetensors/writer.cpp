@@ -103,7 +103,7 @@ class HfWriter final : public Writer {
         catalog_(std::move(wanted)),
         extents_(planned_extents(packing, catalog_.tensors)),
         side_(std::move(side)),
-        staging_(files, destination, options.job_id, options.discard_leftovers),
+        staging_(files, destination, options.job_id, options.leftovers, options.identity),
         open_(files, paths()) {
     staging_.check_room(file_bytes());
     for (std::uint32_t k = 0; k < packing.files.size(); ++k) create_file(k, packing.files[k]);
@@ -142,6 +142,8 @@ class HfWriter final : public Writer {
   void certify(const std::string& /*text*/) override {}
 
   std::optional<Digest> manifest_digest() const override { return std::nullopt; }
+
+  void keep() noexcept override { staging_.keep(); }
 
   bool publish() override { return staging_.publish(); }
 

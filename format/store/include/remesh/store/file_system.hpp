@@ -42,6 +42,8 @@ struct Entry {
   std::string name;  ///< one path component
   EntryKind kind = EntryKind::other;
   std::int64_t size_bytes = 0;  ///< of a regular file
+  std::int64_t changed_ns = 0;  ///< when its content last changed, since 1970; 0: not known
+  std::uint64_t inode = 0;      ///< its number in the file system; 0: not known
 };
 
 /// Held until destroyed.

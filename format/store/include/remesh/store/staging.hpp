@@ -3,10 +3,21 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "remesh/store/file_system.hpp"
 
 namespace remesh {
+
+/// What becomes of what an interrupted job of the same name left behind.
+enum class Leftovers {
+  refuse,   ///< it is an error, which names the ways out
+  discard,  ///< removed, if nobody holds it
+  resume,   ///< kept, to be completed: FileSystem is a ResumingFileSystem
+};
+
+/// Whether a name is that of such a temporary directory.
+bool is_staging_name(std::string_view name) noexcept;
 
 /// A directory that is written under a temporary name beside its destination,
 /// ".NAME.remesh-<job id>", locked while it is written, and renamed when it is whole. Destroyed
@@ -15,15 +26,20 @@ class Staging {
  public:
   /// Throws Error(exists, "destination exists") if the destination is there, Error(busy, RM701) if
   /// another job holds the temporary directory, Error(exists) if an earlier job left one behind and
-  /// `discard_leftovers` is false (the message says `--discard`), Error(not_found) if the parent
-  /// is no directory.
+  /// `leftovers` says refuse (the message says `--resume` and `--discard`), Error(unsafe) if it
+  /// says resume and what is there is of a job with other options, another source or another
+  /// version of remesh, Error(not_found) if the parent is no directory. `identity` is what must be
+  /// the same for a job to be resumed; it is kept in the directory until publish().
   Staging(FileSystem& files, const FileSystem::Path& destination, const std::string& job_id,
-          bool discard_leftovers);
+          Leftovers leftovers, const std::string& identity = {});
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
   ~Staging();
 
   const FileSystem::Path& directory() const noexcept { return directory_; }
+
+  /// From now on the directory stays where it is, for a job that resumes.
+  void keep() noexcept { kept_ = true; }
 
   /// Throws Error(io, RM702), which names both numbers, if the file system has less room than this.
   void check_room(std::int64_t needed_bytes) const;
@@ -33,11 +49,14 @@ class Staging {
   bool publish();
 
  private:
+  void remove_quietly() noexcept;
+
   FileSystem& files_;
   FileSystem::Path destination_;
   FileSystem::Path directory_;
   std::unique_ptr<DirectoryLock> lock_;
   bool published_ = false;
+  bool kept_ = false;
 };
 
 }  // namespace remesh

@@ -12,6 +12,7 @@
 #include "remesh/schema/catalog.hpp"
 #include "remesh/store/extents.hpp"
 #include "remesh/store/reader.hpp"
+#include "remesh/store/staging.hpp"
 
 namespace remesh {
 
@@ -25,8 +26,10 @@ struct WriterOptions {
   std::optional<int> compress_level = std::nullopt;
   /// Names the temporary directory: the same job gets the same one.
   std::string job_id = {};
-  /// Remove what an earlier job of the same name left behind, if nobody holds it.
-  bool discard_leftovers = false;
+  /// What becomes of what an earlier job of the same name left behind, if nobody holds it.
+  Leftovers leftovers = Leftovers::refuse;
+  /// What must be the same for a job to be resumed: lines of text.
+  std::string identity = {};
 };
 
 /// What WriterOptions::compress_level takes, for so many that write at the same time, beside their
@@ -64,7 +67,8 @@ using SideSource = std::function<std::vector<std::byte>(const SideFile&)>;
 std::vector<std::byte> bytes_of(const SideSource& source, const SideFile& side);
 
 /// The writing end of a checkpoint, in any format. The calls come in this order: write (from many
-/// threads), seal, publish. A Writer that is destroyed before publish() leaves nothing behind.
+/// threads), seal, publish. A Writer that is destroyed before publish() leaves nothing behind,
+/// unless it was told to keep() it.
 class Writer {
  public:
   virtual ~Writer() = default;
@@ -106,6 +110,9 @@ class Writer {
 
   /// After seal(): the digest of what says what the checkpoint is; nothing where no file does.
   virtual std::optional<Digest> manifest_digest() const = 0;
+
+  /// Leaves what is not published for a job that resumes.
+  virtual void keep() noexcept = 0;
 
   /// Gives the checkpoint its name and syncs that. Throws Error(exists) if something took the name
   /// meanwhile. Returns whether the parent directory could be synced.
