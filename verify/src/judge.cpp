@@ -25,6 +25,9 @@ namespace {
 constexpr std::int64_t quick_share =
     100;  // one block in so many, besides each file's first and last
 
+// To look for a burst takes some 20 ms; a file with many bad blocks has another kind of damage.
+constexpr int most_bursts = 16;
+
 // One block of one extent.
 struct Block {
   std::uint32_t extent = 0;
@@ -69,6 +72,7 @@ class Judge {
   Judged& judged_;
   std::mutex mutex_;
   std::set<std::uint32_t> damaged_;  // tensors with a bad block
+  int bursts_looked_for_ = 0;
 };
 
 // Blocks [first, last) of an extent, as coordinates of the tensor.
@@ -90,9 +94,10 @@ void name_burst(const Stretch& block, Digest recorded, Digest found, Finding& fi
   const std::int64_t byte = block.offset_bytes + burst->first_bit / 8;
   const int width = std::bit_width(burst->pattern);
   finding.message +=
-      fmt::format("; {} from bit {} of byte {} on explain{} it",
-                  width == 1 ? "1 flipped bit" : fmt::format("flips among {} bits", width),
-                  burst->first_bit % 8, byte, width == 1 ? "s" : "");
+      width == 1 ? fmt::format("; one flipped bit explains it: bit {} of byte {}",
+                               burst->first_bit % 8, byte)
+                 : fmt::format("; flips among {} bits explain it, from bit {} of byte {} on", width,
+                               burst->first_bit % 8, byte);
   finding.next_step = "`remesh repair` can flip the bits back; " + finding.next_step;
 }
 
@@ -135,7 +140,7 @@ void Judge::report_blocks(std::uint32_t number, std::int64_t first, std::int64_t
       to_string(desc), finding.bytes->begin, finding.bytes->end, finding.file,
       to_string(*finding.box), finding.found, finding.expected);
   finding.next_step = "restore this file from a copy, or reshard from an intact checkpoint";
-  if (last - first == 1)
+  if (last - first == 1 && bursts_looked_for_++ < most_bursts)
     name_burst(begin, map_.blocks(extent)[static_cast<std::size_t>(first)], found, finding);
   judged_.report.findings.push_back(std::move(finding));
   damaged_.insert(extent.tensor);
