@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from reference_writer import BITS  # noqa: F401, it finds the reader
+from reference_basics import volume
 from reference_layout import overlaps
 
 
@@ -339,3 +340,24 @@ def cut(holders):
         for part in parts:
             result.setdefault(part, set()).update(holders[box])
     return result
+
+
+def is_whole(tensor, pieces):
+    """Whether some rank holds each element; pieces are disjoint."""
+    return bool(pieces) and sum(map(volume, pieces)) == math.prod(tensor["shape"])
+
+
+def deal_out(rng, tensors, pieces, chunked):
+    """Items for write_checkpoint: each piece with one or two copies, a share of them in chunks."""
+    deal = {}
+    for number, boxes in enumerate(pieces):
+        for box, ranks in boxes.items():
+            copies = min(len(ranks), rng.choice([1, 1, 2]))
+            for copy, rank in enumerate(rng.sample(sorted(ranks), copies)):
+                dim, size = None, 0
+                whole_bytes = BITS[tensors[number]["dtype"]] % 8 == 0
+                if box and volume(box) and whole_bytes and rng.random() < chunked:
+                    dim = rng.randrange(len(box))
+                    size = rng.randrange(1, box[dim][1] - box[dim][0] + 1)
+                deal.setdefault(rank, []).append((number, box, copy, dim, size))
+    return deal

@@ -1,4 +1,4 @@
-"""What the program writes, by the reader that was written from the page: checkpoints, certificates, schemas.
+"""The reference reader and the program on what each of them, or the page alone, writes.
 
     reference_program_test.py PROGRAM SOURCE_DIR
 
@@ -6,6 +6,7 @@ Needs python3-jsonschema.
 """
 
 import json
+import random
 import subprocess
 import sys
 import tempfile
@@ -22,8 +23,11 @@ sys.path.insert(0, str(FIXTURES / "make"))
 from reference_crc import crc_text  # noqa: E402
 from reference_basics import Defect  # noqa: E402
 from reference_json import canonical, parse_json  # noqa: E402
+from reference_layout import Layout  # noqa: E402
+from reference_layouts import cut, deal_out, is_whole, random_case  # noqa: E402
 from reference_proof import Party, Prover, read_proof  # noqa: E402
 from reference_view import check_view  # noqa: E402
+from reference_writer import random_data, write_checkpoint  # noqa: E402
 
 READER = FIXTURES / "make/reference_reader.py"
 # name, source (a fixture or an earlier job), verb, options
@@ -31,10 +35,20 @@ JOBS = [
     ("stages", "llama-gqa", "convert", "--mesh tp=2,pp=2"),
     ("experts", "moe-state", "convert", "--mesh tp=2,dp=4,ep=4,etp=2 --zero 1"),
     ("ranges", "experts", "reshard", "--mesh tp=2,dp=4,ep=4,etp=2 --zero 3 --shard-rule flat"),
-    ("chunks", "ranges", "reshard", "--mesh tp=1,dp=3,pp=2 --zero 3 --shard-rule chunk --read-back"),
+    (
+        "chunks",
+        "ranges",
+        "reshard",
+        "--mesh tp=1,dp=3,pp=2 --zero 3 --shard-rule chunk --read-back",
+    ),
     ("copies", "stages", "reshard", "--mesh tp=2,dp=3 --copies 2"),
     ("replicas", "experts", "reshard", "--mesh tp=4,dp=2 --zero 1 --copies 2"),
-    ("some", "moe-state", "convert", "--mesh tp=2 --dtype f16 --exclude *gate.weight --weights-only"),
+    (
+        "some",
+        "moe-state",
+        "convert",
+        "--mesh tp=2 --dtype f16 --exclude *gate.weight --weights-only",
+    ),
     ("wide", "some", "reshard", "--mesh pp=5 --dtype f64 --exclude *norm*"),
     ("narrow", "wide", "reshard", "--mesh dp=2 --dtype bf16"),
     ("half", "llama-gqa", "convert", "--to hf --dtype f16 --shard-size 100KB"),
@@ -124,7 +138,9 @@ class WhatTheProgramWrites(unittest.TestCase):
         command = [sys.executable, "-B", READER, "--prove", source, target, "--proof", proof]
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertRegex(done.stdout, r"^proved: 66 tensors, 298048 elements, 66 cast, 0 dropped\n$")
+        self.assertRegex(
+            done.stdout, r"^proved: 66 tensors, 298048 elements, 66 cast, 0 dropped\n$"
+        )
 
     def test_spoilt_certificates_are_refused(self):
         zero = "crc64xz:" + "0" * 16
@@ -187,6 +203,34 @@ class WhatTheProgramWrites(unittest.TestCase):
                 without = {k: v for k, v in document.items() if k != key}
                 self.assertFalse(judge.is_valid(without), key)
             self.assertFalse(judge.is_valid({**document, "more": 1}))
+
+
+class WhatThePageWrites(unittest.TestCase):
+    """The program reads checkpoints that were written from the page alone."""
+
+    SEEDS = 40
+
+    def test_random_layouts(self):
+        read = 0
+        with tempfile.TemporaryDirectory(prefix="remesh-reference-") as scratch:
+            for seed in range(self.SEEDS):
+                rng, folder = random.Random(seed), f"{scratch}/{seed}"
+                mesh, layout, tensors = random_case(rng)
+                try:
+                    pieces = Layout({"mesh": mesh, "layout": layout, "tensors": tensors}).held()
+                except Defect:
+                    continue  # impossible
+                if not all(is_whole(t, p) and cut(p) == p for t, p in zip(tensors, pieces)):
+                    continue  # holes, or boxes that each writer cuts in its own way
+                data = [random_data(t, rng) for t in tensors]
+                deal = deal_out(rng, tensors, pieces, 0)
+                write_checkpoint(folder, mesh, layout, tensors, data, deal, {"a.json": b"{}"})
+                command = [PROGRAM, "verify", folder, "-q"]
+                done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+                with self.subTest(seed=seed):
+                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                read += 1
+        self.assertGreater(read, self.SEEDS // 2)
 
 
 if __name__ == "__main__":

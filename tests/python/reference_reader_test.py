@@ -1,6 +1,6 @@
 """Tests the reference reader with checkpoints written by the page alone, whole and damaged ones.
 
-reference_reader_test.py
+    reference_reader_test.py
 """
 
 import contextlib
@@ -21,9 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from reference_defects import base, defects
-from reference_layouts import Elements, cut, random_case
+from reference_layouts import Elements, cut, deal_out, is_whole, random_case
 from reference_writer import (
-    BITS,
     crc64,
     crc_text,
     flip,
@@ -34,7 +33,7 @@ from reference_writer import (
     write_checkpoint,
 )
 import reference_reader
-from reference_basics import Defect, volume
+from reference_basics import Defect
 from reference_checkpoint import Checkpoint
 from reference_layout import Layout
 from reference_proof import NO_MESH, from_float64
@@ -145,10 +144,7 @@ class Layouts(Scratch):
                     continue
                 self.compare(Elements(mesh, layout, tensors), tensors, held)
                 pieces = [cut(boxes) for boxes in held]
-                whole = all(
-                    sum(map(volume, p)) == math.prod(t["shape"]) and p
-                    for p, t in zip(pieces, tensors)
-                )
+                whole = all(is_whole(t, p) for t, p in zip(tensors, pieces))
                 cuts += pieces != held
                 if whole and seed < self.WRITTEN:
                     self.write_and_read(rng, mesh, layout, tensors, pieces)
@@ -167,17 +163,7 @@ class Layouts(Scratch):
 
     def write_and_read(self, rng, mesh, layout, tensors, pieces):
         data = [random_data(t, rng, rng.random() < 0.5) for t in tensors]
-        deal = {}
-        for number, boxes in enumerate(pieces):
-            for box, ranks in boxes.items():
-                copies = min(len(ranks), rng.choice([1, 1, 2]))
-                for copy, rank in enumerate(rng.sample(sorted(ranks), copies)):
-                    dim, size = None, 0
-                    whole_bytes = BITS[tensors[number]["dtype"]] % 8 == 0
-                    if box and volume(box) and whole_bytes and rng.random() < 0.4:
-                        dim = rng.randrange(len(box))
-                        size = rng.randrange(1, box[dim][1] - box[dim][0] + 1)
-                    deal.setdefault(rank, []).append((number, box, copy, dim, size))
+        deal = deal_out(rng, tensors, pieces, 0.4)
         write_checkpoint(self.folder, mesh, layout, tensors, data, deal, {"config.json": b"{}"})
         status, said = run(self.folder)
         self.assertTrue(status == 0 and said.startswith("ok: "), said)

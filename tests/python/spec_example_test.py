@@ -25,7 +25,9 @@ def rows():
     """(offset, bytes, meaning) of each row of the tables."""
     found = []
     for offset, shown, zeros, meaning in ROW.findall(PAGE):
-        found.append((number(offset), bytes.fromhex(shown) if shown else bytes(number(zeros)), meaning))
+        found.append(
+            (number(offset), bytes.fromhex(shown) if shown else bytes(number(zeros)), meaning)
+        )
     return found
 
 
