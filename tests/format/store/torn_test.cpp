@@ -197,7 +197,7 @@ TEST_P(Torn, NoSyncCanBeLeftOut) {
   intact.run();
   ASSERT_GT(intact.files().num_syncs(), 12);
   for (std::int64_t number = 0; number < intact.files().num_syncs(); ++number) {
-    Save save(GetParam(), test::num_seeds(128));
+    Save save(GetParam(), 128);
     save.drop_sync(number);
     save.run();
     RecordProperty(fmt::format("sync_{}", number), save.wrong());
