@@ -1,14 +1,23 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../format/store/native_fixture.hpp"
+#include "chunked_content.hpp"
 #include "job.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/store/certificate.hpp"
+#include "seeds.hpp"
 #include "temporary_directory.hpp"
 
 // A flipped byte, wherever it is, is found and located by the judge, and refused by the mover,
@@ -18,6 +27,7 @@ namespace remesh {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 const fs::path fixture = fs::path(REMESH_SOURCE_DIR) / "fixtures/llama-gqa";
@@ -136,6 +146,145 @@ TEST_F(Flips, BesideThePayloadAreFoundToo) {
       flip(entry.path(), offset, 0x04);
     }
   }
+}
+
+// ---- A compressed checkpoint, byte by byte
+
+class CompressedFlips : public ::testing::Test {
+ protected:
+  CompressedFlips() {
+    Catalog catalog;
+    catalog.tensors = {{"smooth.wide", DType::bf16, Box{{0, 3}, {0, 180'000}}},
+                       {"smooth.rows", DType::bf16, Box{{0, 40}, {0, 64}}},
+                       {"noise", DType::f32, Box{{0, 33}, {0, 32}}},
+                       {"bias", DType::bf16, Box{{0, 30}}}};
+    catalog.layout = Layout::replicated({}, catalog.tensors.size());
+    catalog.side = {test::side_file("config.json")};
+    const auto writer = create_native(posix_file_system(), checkpoint_, catalog, test::side_bytes,
+                                      {.compress_level = 1, .job_id = "test"});
+    test::write_and_seal(*writer);
+    writer->certify(certificate_text({.source = writer->catalog(),
+                                      .target = writer->catalog(),
+                                      .source_of = source_of_,
+                                      .source_digests = writer->catalog().digests,
+                                      .target_digests = writer->catalog().digests,
+                                      .rounded = rounded_,
+                                      .cast_reason = {},
+                                      .dropped = {},
+                                      .dropped_side = {},
+                                      .manifest = writer->manifest_digest(),
+                                      .read_back = true}));
+    writer->publish();
+    reader_ = test::open_strictly(checkpoint_);
+    map_ = reader_->extents();
+  }
+
+  std::vector<Finding> judged() {
+    return verify(machine_.judge(), test::opener(checkpoint_), Level::full).findings;
+  }
+
+  // The block of payload that has a byte of a file.
+  struct Place {
+    const Extent* extent;
+    std::int64_t k;
+    ByteRange bytes;
+  };
+  std::optional<Place> payload_at(const std::string& file, std::int64_t offset) const {
+    for (const Extent& extent : map_.extents()) {
+      if (map_.files()[extent.file].name != file) continue;
+      for (std::int64_t k = 0; k < num_blocks(extent); ++k) {
+        const ByteRange bytes = test::place_of_block(map_, extent, k);
+        if (bytes.begin <= offset && offset < bytes.end) return Place{&extent, k, bytes};
+      }
+    }
+    return std::nullopt;
+  }
+
+  void expect_named(const std::vector<Finding>& findings, const Place& place, std::int64_t offset,
+                    unsigned bit) const {
+    ASSERT_EQ(findings.size(), 1u);
+    const Finding& finding = findings.front();
+    const Catalog& catalog = reader_->catalog();
+    EXPECT_EQ(finding.id, "RM207");
+    EXPECT_EQ(finding.tensor, catalog.tensors[place.extent->tensor].name);
+    EXPECT_EQ(finding.bytes, place.bytes);
+    const Box box =
+        is_chunked(*place.extent) ? chunk_box(*place.extent, place.k) : place.extent->box;
+    EXPECT_EQ(finding.box, box);
+    EXPECT_THAT(finding.message,
+                HasSubstr(fmt::format("; 1 flipped bit from bit {} of byte {} on explains it", bit,
+                                      offset)));
+  }
+
+  void expect_found(const std::string& file, std::int64_t offset, unsigned bit) {
+    SCOPED_TRACE(fmt::format("bit {} of byte {} of {}", bit, offset, file));
+    flip(checkpoint_ / file, offset, static_cast<unsigned char>(1u << bit));
+    const std::vector<Finding> findings = judged();
+    flip(checkpoint_ / file, offset, static_cast<unsigned char>(1u << bit));
+    const auto place = payload_at(file, offset);
+    if (place) expect_named(findings, *place, offset, bit);
+    // That COMMIT and manifest differ says nothing about which of the two it is.
+    const bool either = file == "manifest.json" || file == "COMMIT";
+    EXPECT_TRUE(std::ranges::any_of(findings,
+                                    [&](const Finding& finding) {
+                                      return finding.severity == Severity::error &&
+                                             (finding.file == file ||
+                                              (either && finding.file == "COMMIT"));
+                                    }))
+        << findings.size() << " findings";
+  }
+
+  // Flips one bit of every `stride`-th byte, another one in each round.
+  void expect_all_found(const std::string& file, unsigned stride) {
+    const unsigned rounds = test::num_seeds(1);
+    const auto size = static_cast<std::int64_t>(fs::file_size(checkpoint_ / file));
+    const unsigned step = rounds > 1 ? 1 : stride;
+    for (unsigned round = 0; round < std::min(rounds, 8u); ++round) {
+      for (std::int64_t at = 0; at < size && !HasFailure(); at += step) {
+        expect_found(file, at, static_cast<unsigned>(at / step + round) % 8);
+      }
+    }
+    EXPECT_THAT(judged(), IsEmpty()) << "every byte of " << file << " was put back";
+  }
+
+  const std::vector<std::size_t> source_of_{0, 1, 2, 3};
+  const std::vector<std::int64_t> rounded_{0, 0, 0, 0};
+  test::Machine machine_;
+  test::TemporaryDirectory directory_;
+  const fs::path checkpoint_ = directory_ / "ckpt";
+  ExtentMap map_;
+  std::unique_ptr<Reader> reader_;
+};
+
+const std::string one_shard = "shard-00000-of-00001.h5";
+
+TEST_F(CompressedFlips, HaveFramesOfAllKindsToFlip) {
+  int raw = 0;
+  int short_chunks = 0;
+  int whole = 0;
+  const auto reader = test::open_strictly(checkpoint_);
+  for (const Extent& extent : map_.extents()) {
+    const auto frames = map_.frames(extent);
+    for (std::int64_t k = 0; k < std::ssize(frames); ++k) {
+      const DType dtype = reader->catalog().tensors[extent.tensor].dtype;
+      const ByteRange range = chunk_range(dtype, extent, k);
+      raw += frames[static_cast<std::size_t>(k)].raw ? 1 : 0;
+      ++(range.end - range.begin < whole_chunk_bytes(dtype, extent) ? short_chunks : whole);
+    }
+  }
+  EXPECT_EQ(raw, 1);
+  EXPECT_EQ(short_chunks, 1);
+  EXPECT_EQ(whole, 3);
+  EXPECT_EQ(test::damage_in(*reader), "");
+}
+
+TEST_F(CompressedFlips, AreFoundInEveryByteOfItsShard) { expect_all_found(one_shard, 17); }
+
+TEST_F(CompressedFlips, AreFoundInEveryByteBesideIt) {
+  expect_all_found("manifest.json", 3);
+  expect_all_found("COMMIT", 1);
+  expect_all_found("proof.json", 3);
+  expect_all_found("side/config.json", 1);
 }
 
 }  // namespace

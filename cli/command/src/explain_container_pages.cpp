@@ -113,6 +113,19 @@ constexpr std::array pages{
          "things at once.",
          "Do not open the file with other programs. Write the checkpoint again with remesh, from a "
          "source that you trust."},
+    Page{
+        "RM212", "zeros", true, "A shard has zeros where its header must be.",
+        "The file has its name and its size, but its content never reached the medium.",
+        "A machine that lost power before the file was synced, a copy that allocates space before "
+        "it writes, or a recovery that puts zeros in place of what it cannot read.",
+        "Copy the file again from where it was written; if it is the original, use the save before "
+        "it."},
+    Page{"RM213", "shard twice", true,
+         "The same shard is there under two names, and its rank has the right one.",
+         "The shard whose name the copy has is missing, with the pieces that it held.",
+         "A copy to the wrong name, or a script that counted ranks wrongly.",
+         "Copy the missing shard again from where it was written; the shard that is there twice is "
+         "good under its own name."},
 };
 
 }  // namespace

@@ -66,6 +66,9 @@ class Opening {
   void add_shard(const ShardEntry& entry);
   void read_shard(const ShardEntry& entry, std::uint32_t number, const std::string& name);
   bool belongs(const ShardEntry& entry, const ShardHeader& header, const std::string& name) const;
+  void report_misplaced(const ShardEntry& entry, const ShardHeader& header,
+                        const std::string& name) const;
+  bool is_in_its_place(const ShardHeader& header) const;
   bool agrees(const ShardIndex& index, const std::string& name) const;
   bool check_size(const std::string& name, std::int64_t found, std::int64_t expected) const;
   std::optional<Entry> find_regular(const std::string& name) const;
@@ -211,13 +214,38 @@ bool Opening::belongs(const ShardEntry& entry, const ShardHeader& header,
     return false;
   }
   if (header.rank != entry.rank || header.ranks != ranks) {
-    complaints_.add("RM204", name,
-                    fmt::format("it holds rank {} of {}, but its name says rank {} of {}; it was "
-                                "renamed",
-                                header.rank, header.ranks, entry.rank, ranks));
+    report_misplaced(entry, header, name);
     return false;
   }
   return true;
+}
+
+// A name that is exchanged back mends it, unless the file was copied over the one that is missed.
+void Opening::report_misplaced(const ShardEntry& entry, const ShardHeader& header,
+                               const std::string& name) const {
+  const std::string found =
+      fmt::format("it holds rank {} of {}, but its name says rank {} of {}", header.rank,
+                  header.ranks, entry.rank, catalog_.layout.mesh().num_ranks());
+  if (is_in_its_place(header)) {
+    complaints_.add("RM213", name,
+                    fmt::format("{}; it is '{}' once more, copied over what was here", found,
+                                native::shard_name(header.rank, header.ranks)));
+  } else {
+    complaints_.add("RM204", name, fmt::format("{}; it was renamed", found));
+  }
+}
+
+// Whether the file that is named for a header's rank has that header.
+bool Opening::is_in_its_place(const ShardHeader& header) const {
+  const std::string name = native::shard_name(header.rank, header.ranks);
+  CollectedFindings ignored;
+  try {
+    const Path path = complaints_.path(name);
+    const auto read = native::read_header(*files_.open(path), path, name, ignored);
+    return read && read->header == header;
+  } catch (const Error&) {
+    return false;  // there is none, which is told where it is looked for
+  }
 }
 
 bool Opening::agrees(const ShardIndex& index, const std::string& name) const {

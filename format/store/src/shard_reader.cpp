@@ -23,7 +23,12 @@ std::int64_t load_size(std::span<const std::byte> block, std::size_t offset, con
   return static_cast<std::int64_t>(value);
 }
 
+bool all_zeros(std::span<const std::byte> bytes) {
+  return std::ranges::all_of(bytes, [](std::byte value) { return value == std::byte{0}; });
+}
+
 void check_block(std::span<const std::byte> block) {
+  if (all_zeros(block)) damaged("it has zeros in place of its header", "RM212");
   if (std::memcmp(block.data(), magic.data(), magic.size()) != 0) {
     damaged("it does not start as a remesh shard does", "RM207");
   }
@@ -37,9 +42,7 @@ void check_block(std::span<const std::byte> block) {
   if (version != format_version) {
     damaged(version_refusal(std::to_string(version)), "RM102");
   }
-  const auto reserved =
-      block.subspan(header_field::end, header_field::header_crc - header_field::end);
-  if (std::ranges::any_of(reserved, [](std::byte value) { return value != std::byte{0}; })) {
+  if (!all_zeros(block.subspan(header_field::end, header_field::header_crc - header_field::end))) {
     damaged("reserved bytes of its header are not zero");
   }
 }
