@@ -49,6 +49,10 @@ void add_destination_options(CLI::App& verb, JobOptions& options) {
   verb.add_flag("--read-back", options.read_back,
                 "read everything again from the medium, and prove that too");
   verb.add_flag("--discard", options.discard, "remove what an interrupted job left behind");
+  verb.add_option("--sign", options.sign,
+                  "sign it with this secret key, as `minisign -G` makes them; "
+                  "REMESH_KEY_PASSWORD may hold its password [not signed]")
+      ->type_name("KEY");
   verb.add_option("--proof", options.proof,
                   "write what was proved, digest by digest, to this new file too; a remesh "
                   "checkpoint has it as proof.json")
