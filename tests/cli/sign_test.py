@@ -67,6 +67,11 @@ def place_of(checkpoint, model):
     return sys.exit(f"no shard holds {TENSOR}")
 
 
+def id_of(public):
+    """minisign leaves out leading zeros."""
+    return re.search("public key ([0-9A-F]+)", public.read_text()).group(1).rjust(16, "0")
+
+
 def change(file, at, delta):
     data = bytearray(file.read_bytes())
     for i, byte in enumerate(delta):
@@ -81,8 +86,7 @@ class Bench:
         self.here = here
         self.key, self.public = self.new_key("key")
         self.other_key, self.other = self.new_key("other")
-        self.id = re.search("[0-9A-F]{16}", self.public.read_text()).group()
-        self.other_id = re.search("[0-9A-F]{16}", self.other.read_text()).group()
+        self.id, self.other_id = id_of(self.public), id_of(self.other)
         self.signed = here / "signed"
         self.convert(self.signed, self.key)
 

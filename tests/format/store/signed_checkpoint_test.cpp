@@ -49,8 +49,8 @@ class SignedCheckpoint : public ::testing::Test {
 
   static void write(const FileSystem::Path& path, std::shared_ptr<const SecretKey> key,
                     int threads = 1) {
-    Catalog catalog =
-        test::small_catalog({{{"a", DType::f32, {8, 64}}, 1}, {{"b", DType::bf16, {5}}, 0}});
+    Catalog catalog = test::small_catalog({{TensorDesc{"a", DType::f32, Box{{0, 8}, {0, 64}}}, 1},
+                                           {TensorDesc{"b", DType::bf16, Box{{0, 5}}}, 0}});
     catalog.side = {test::side_file("config.json")};
     WriterOptions options;
     options.job_id = "0123456789abcdef";
@@ -58,7 +58,7 @@ class SignedCheckpoint : public ::testing::Test {
     options.sign_threads = threads;
     const auto writer =
         create_native(posix_file_system(), path, std::move(catalog), test::side_bytes, options);
-    Arbitrary arbitrary(1);
+    test::Arbitrary arbitrary(1);
     test::write_and_seal_numbered(*writer, arbitrary);
     writer->publish();
   }
@@ -91,7 +91,7 @@ class SignedCheckpoint : public ::testing::Test {
   }
   void flip(const std::string& name, std::size_t at) const {
     std::string content = test::content_of(file(name));
-    content.at(at) ^= 1;
+    content.at(at) = static_cast<char>(content.at(at) ^ 1);
     test::set_content(file(name), content);
   }
   void sign_manifest(const std::string& text) const {
