@@ -4,7 +4,8 @@
     help_examples_test.py PROGRAM FIXTURES
 
 Placeholders: CKPT a native checkpoint, HF_DIR the same as a Hugging Face directory, OTHER another
-native checkpoint of it, OUT a path where nothing lies, LOCK a lock file.
+native checkpoint of it, OUT a path where nothing lies, LOCK a lock file,
+KEY a pair of keys, with which CKPT is signed.
 """
 
 import re
@@ -25,10 +26,12 @@ def examples_of(program, verb):
 
 
 def make_inputs(program, fixtures, scratch):
-    places = {"CKPT": scratch / "ckpt", "OTHER": scratch / "other", "LOCK": scratch / "lock",
+    places = {"CKPT": scratch / "ckpt", "OTHER": scratch / "other", "LOCK": scratch / "lock", "KEY": scratch / "key",
               "HF_DIR": Path(fixtures, "llama-gqa").resolve()}
+    subprocess.run(["minisign", "-G", "-W", "-s", places["KEY"], "-p", f"{places['KEY']}.pub"],
+                   check=True, stdout=subprocess.DEVNULL)
     for name, mesh in (("CKPT", "tp=2,pp=2"), ("OTHER", "tp=4")):
-        subprocess.run([program, "convert", places["HF_DIR"], places[name], "--mesh", mesh, "-q"],
+        subprocess.run([program, "convert", places["HF_DIR"], places[name], "--mesh", mesh, "--sign", places["KEY"], "-q"],
                        check=True, stdout=subprocess.DEVNULL)
     subprocess.run([program, "fingerprint", places["CKPT"], "-o", places["LOCK"], "-q"],
                    check=True, stdout=subprocess.DEVNULL)

@@ -3,7 +3,7 @@
 
     json_schema_test.py PROGRAM FIXTURES SCHEMA_DIR
 
-Needs python3-jsonschema.
+Needs python3-jsonschema and minisign.
 """
 
 import json
@@ -34,6 +34,9 @@ ROWS = [
     ("verify", 0, "verify {hf} --level header"),
     ("verify", 0, "verify {ckpt} --level deep"),
     ("verify", 0, "verify {ckpt} --against {hf} --level quick"),
+    ("verify", 0, "verify {ckpt} --key {key}.pub"),
+    ("verify", 0, "verify {ckpt} --key {key}.pub --level header"),
+    ("verify", 1, "verify {cut} --key {key}.pub"),
     ("verify", 1, "verify {cut}"),
     ("fingerprint", 0, "fingerprint {ckpt}"),
     ("fingerprint", 0, "fingerprint {ckpt} -o {new}"),
@@ -68,7 +71,10 @@ def make_inputs(program, fixtures, scratch):
     places = {"hf": Path(fixtures, "llama-gqa").resolve()}
     for name in ("ckpt", "several", "cut", "lock", "wrong_lock"):
         places[name] = scratch / name
-    remesh("convert", places["hf"], places["ckpt"], "--mesh", "tp=2,pp=2")
+    places["key"] = scratch / "key"
+    subprocess.run(["minisign", "-G", "-W", "-s", places["key"], "-p", f"{places['key']}.pub"],
+                   check=True, stdout=subprocess.DEVNULL)
+    remesh("convert", places["hf"], places["ckpt"], "--mesh", "tp=2,pp=2", "--sign", places["key"])
     shutil.copytree(places["ckpt"], places["several"] / "one")
     shutil.copytree(places["hf"], places["several"] / "two")
     shutil.copytree(places["ckpt"], places["cut"])

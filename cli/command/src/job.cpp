@@ -26,6 +26,7 @@
 #include "remesh/schema/states.hpp"
 #include "remesh/store/limited_file_system.hpp"
 #include "remesh/store/resuming_file_system.hpp"
+#include "signing_keys.hpp"
 #include "target_mesh.hpp"
 #include "text.hpp"
 #include "versions.hpp"
@@ -96,6 +97,11 @@ void check_sizes(const JobOptions& options) {
                 "`--compress` is for `--to remesh`; safetensors files are never packed");
   }
   compress_level(options.compress);
+  if (!options.sign.empty() && options.to == "hf") {
+    throw Error(Errc::invalid_argument,
+                "`--sign` is for `--to remesh`: a Hugging Face directory has no manifest that "
+                "lists all its files, so there is nothing that a signature could be over");
+  }
   if (options.shard_size.empty()) return;
   if (options.to != "hf") {
     throw Error(Errc::invalid_argument,
@@ -223,12 +229,12 @@ void check_proof_file(const JobOptions& options, const FileSystem& files) {
 // The same job gets the same id, so that it finds what an earlier run left behind.
 std::string job_id(const Job& job, const JobOptions& options) {
   const std::string text =
-      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}",
+      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}",
                   whole_path(options.source).string(), job.source->catalog().save_id, job.to,
                   describe(job.target.mesh), options.copies, options.shard_size, options.rules,
                   fmt::join(options.include, "\n"), fmt::join(options.exclude, "\n"),
                   options.weights_only, options.dtype, options.mesh, options.stages,
-                  options.zero.value_or(-1), options.shard_rule, options.compress);
+                  options.zero.value_or(-1), options.shard_rule, options.compress, options.sign);
   const Digest digest = digest_of(std::as_bytes(std::span(text)));
   return fmt::format("{:016x}", digest.value);
 }
@@ -315,6 +321,7 @@ int do_job(const Job& job, const JobOptions& options, Session& session) {
   const FileSystem::Path destination = destination_path(options);
   check_outside(destination, options);
   check_proof_file(options, session.files);
+  const auto key = signing_key(session.files, options.sign, session.stop);
   Wanted wanted = wanted_of(job);
   const Memory memory = memory_of(job, wanted.catalog, options);  // before anything is created
   begin_job_report(job, wanted, session.out);
@@ -326,6 +333,8 @@ int do_job(const Job& job, const JobOptions& options, Session& session) {
   how.job_id = job_id(job, options);
   how.leftovers = leftovers_of(options);
   how.identity = identity_of(job, options, session.files);
+  how.sign = key;
+  how.sign_threads = options.work.threads;
   ResumingFileSystem resuming(session.files);
   FileSystem& files = options.resume ? resuming : session.files;
   const auto writer = create_writer(files, destination, std::move(wanted.catalog), side, how);

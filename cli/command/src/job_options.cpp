@@ -53,6 +53,10 @@ void add_destination_options(CLI::App& verb, JobOptions& options) {
       "complete what an interrupted job of the same command left; keep it if this one is stopped");
   verb.add_flag("--discard", options.discard, "remove what an interrupted job left behind")
       ->excludes(resume);
+  verb.add_option("--sign", options.sign,
+                  "sign it with this secret key, as `minisign -G` makes them; "
+                  "REMESH_KEY_PASSWORD may hold its password [not signed]")
+      ->type_name("KEY");
   verb.add_option("--proof", options.proof,
                   "write what was proved, digest by digest, to this new file too; a remesh "
                   "checkpoint has it as proof.json")

@@ -38,6 +38,7 @@ struct JobOptions {
   bool discard = false;
   bool resume = false;
   bool dry_run = false;
+  std::string sign;   ///< a file with a secret key; empty: not signed
   std::string proof;  ///< where a copy of the certificate goes; empty: nowhere
   std::string io;     ///< what `bench io --json` printed; empty: no prediction
   TalkOptions talk;
@@ -48,7 +49,7 @@ struct JobOptions {
 /// --dtype, --io and what all commands have.
 void add_source_options(CLI::App& verb, JobOptions& options);
 
-/// DST, --read-back, --resume, --discard, --proof, --dry-run.
+/// DST, --read-back, --resume, --discard, --sign, --proof, --dry-run.
 void add_destination_options(CLI::App& verb, JobOptions& options);
 
 /// --mesh M, --stages, --zero and --shard-rule. `purpose` says what is assumed without it, where it

@@ -1,8 +1,12 @@
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "command.hpp"
 #include "common_options.hpp"
@@ -13,7 +17,10 @@
 #include "remesh/adapters/open.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/limited_file_system.hpp"
+#include "remesh/store/native_store.hpp"
+#include "remesh/store/signed_checkpoint.hpp"
 #include "remesh/verify/verify.hpp"
+#include "signing_keys.hpp"
 #include "verify_report.hpp"
 
 namespace remesh {
@@ -25,6 +32,7 @@ struct Options {
   std::string level = "full";
   std::string fail_on = "error";
   std::string from;
+  std::string key;
   TalkOptions talk;
   WorkOptions work;
 };
@@ -41,6 +49,18 @@ Opener opener(const FileSystem& files, const std::string& from, Side& side) {
   };
 }
 
+// Only what remesh wrote can be signed.
+Opener native_opener(Opener open, Side& side) {
+  return [open = std::move(open), &side](Findings& findings) {
+    auto reader = open(findings);
+    if (!reader || side.format == "remesh") return reader;
+    throw Error(Errc::unsupported,
+                fmt::format("cannot check a signature of '{}': it is {}, and only checkpoints of "
+                            "format remesh are signed",
+                            side.path, side.format));
+  };
+}
+
 // What a reader refuses, a judge reports: wrong bytes are the answer, not a failure to answer.
 bool is_answer(Errc code) {
   return code == Errc::corrupt || code == Errc::incomplete || code == Errc::unsafe;
@@ -51,7 +71,8 @@ Report judge(const Options& options, Session& session, Verdict& verdict) {
   const LimitedFileSystem files(session.files, read_limit_of(options.work), &session.stop);
   const Level level = parse_level(options.level).value_or(Level::full);
   const std::string detected;
-  const Suspect left{opener(files, options.from, verdict.side),
+  const Opener open = opener(files, options.from, verdict.side);
+  const Suspect left{options.key.empty() ? open : native_opener(open, verdict.side),
                      hdf5_viewer(files, verdict.side.path, session.stop)};
   try {
     if (!verdict.against) return verify(machine.judge(), left, level);
@@ -70,6 +91,47 @@ Report judge(const Options& options, Session& session, Verdict& verdict) {
   }
 }
 
+// A file about which more is known already needs no second finding.
+void add_findings(const SignedCheck& check, Verdict& verdict) {
+  const std::string side = verdict.against ? "left" : "";
+  const auto is_known = [&](const Finding& wanted) {
+    return std::ranges::any_of(verdict.report.findings, [&](const Finding& finding) {
+      return finding.severity == Severity::error && finding.side == side &&
+             finding.file == wanted.file;
+    });
+  };
+  std::vector<Finding> added;
+  added.reserve(check.findings.size());
+  for (const Finding& finding : check.findings) {
+    if (check.manifest_fits && is_known(finding)) continue;
+    added.push_back(finding);
+    added.back().side = side;
+  }
+  auto& all = verdict.report.findings;
+  all.insert(all.begin(), added.begin(), added.end());
+}
+
+// The signature comes first: who is not the author need not be believed in anything else.
+void judge_signed(const Options& options, Session& session, Verdict& verdict) {
+  const PublicKey key = checking_key(session.files, options.key);
+  std::optional<SignedCheck> check;
+  if (looks_native(session.files, options.path)) {
+    Machine machine(options.work, session.out, session.stop);
+    const LimitedFileSystem files(session.files, read_limit_of(options.work), &session.stop);
+    const JudgeContext context = machine.judge();
+    const Level level = parse_level(options.level).value_or(Level::full);
+    check = check_signed(files, options.path, key,
+                         level < Level::full ? SignedPart::manifest : SignedPart::all, context.pool,
+                         context.progress, context.stop);
+  }
+  verdict.report = judge(options, session, verdict);
+  if (!check) return;
+  add_findings(*check, verdict);
+  if (check->manifest_fits) {
+    verdict.signature = Signature{to_string(key.id), check->files, check->files_checked};
+  }
+}
+
 bool failed(const Report& report, const std::string& fail_on) {
   if (report.count(Severity::error) > 0 || report.equal != report.compared) return true;
   return fail_on == "warn" && report.count(Severity::warn) > 0;
@@ -80,7 +142,11 @@ int run(const Options& options, Session& session) {
   Verdict verdict;
   verdict.side.path = options.path;
   if (!options.against.empty()) verdict.against = Side{options.against, {}, {}};
-  verdict.report = judge(options, session, verdict);
+  if (options.key.empty()) {
+    verdict.report = judge(options, session, verdict);
+  } else {
+    judge_signed(options, session, verdict);
+  }
   verdict.failed = failed(verdict.report, options.fail_on);
   verdict.seconds = session.seconds();
   print_verdict(verdict, session.out);
@@ -98,6 +164,9 @@ void add_options(CLI::App& verb, Options& options) {
           "header (no payload), quick (some blocks), full (every byte) or deep (and libhdf5, "
           "in a child process, sees what the indexes say) [full]")
       ->check(CLI::IsMember({"header", "quick", "full", "deep"}));
+  verb.add_option("--key", options.key,
+                  "PATH must be signed by this minisign key: a file, or 56 characters of base64")
+      ->type_name("PUBLIC_KEY");
   verb.add_option("--fail-on", options.fail_on,
                   "error or warn: from which severity on to exit 1 [error]")
       ->check(CLI::IsMember({"error", "warn"}));
@@ -113,7 +182,7 @@ CLI::App* add_verify(CLI::App& program, Request& request) {
   CLI::App* verb =
       add_verb(program, "verify", "is a checkpoint whole and true; is it equal to another",
                {"remesh verify CKPT", "remesh verify CKPT --against HF_DIR",
-                "remesh verify CKPT --level header --fail-on warn --json"});
+                "remesh verify CKPT --key KEY.pub --fail-on warn --json"});
   add_options(*verb, *options);
   verb->callback([options, &request] {
     request.talk = options->talk;

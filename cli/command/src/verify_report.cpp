@@ -76,6 +76,25 @@ void print_unprotected(const Verdict& verdict, Output& out) {
                   format_bytes(verdict.report.bytes_unprotected)));
 }
 
+void print_signature(const Verdict& verdict, Output& out) {
+  if (!verdict.signature) return;
+  const auto& [key_id, files, checked] = *verdict.signature;
+  const std::string who = fmt::format("  signed by {}: manifest", key_id);
+  if (verdict.report.level < Level::full) {
+    out.line(
+        fmt::format("{}; files were not compared with the signature, `--level full` does", who));
+  } else if (checked == files) {
+    out.line(fmt::format("{} and {}", who, counted(files, "file")));
+  } else {
+    out.line(fmt::format("{} and {} of {}", who, checked, counted(files, "file")));
+  }
+}
+
+Json signature_json(const std::optional<Signature>& signature) {
+  if (!signature) return nullptr;
+  return {{"key_id", signature->key_id}, {"files_checked", signature->files_checked}};
+}
+
 Json side_json(const Side& side) {
   return {{"path", side.path},
           {"format", text_or_null(side.format)},
@@ -90,6 +109,7 @@ void print_verdict(const Verdict& verdict, Output& out) {
   }
   out.line(head_line(verdict, out));
   print_findings(verdict.report.findings, out);
+  print_signature(verdict, out);
   print_equality(verdict, out);
   print_unprotected(verdict, out);
   if (!verdict.failed || verdict.against) out.line(fmt::format("  {}", basis(verdict.report)));
@@ -104,6 +124,7 @@ Json verdict_json(const Verdict& verdict) {
   document["status"] = verdict.failed ? "fail" : "ok";
   document["left"] = side_json(verdict.side);
   document["right"] = verdict.against ? side_json(*verdict.against) : Json(nullptr);
+  document["signature"] = signature_json(verdict.signature);
   document["level"] = to_string(report.level);
   document["recomputed"] = report.recomputed;
   document["counts"] = {{"error", report.count(Severity::error)},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -17,12 +18,20 @@ struct Side {
   std::optional<Mesh> mesh;
 };
 
+/// A signature that fits the manifest.
+struct Signature {
+  std::string key_id;
+  std::int64_t files = 0;          ///< how many the manifest lists
+  std::int64_t files_checked = 0;  ///< those whose content was found to be what was signed
+};
+
 /// What was judged, and how it came out.
 struct Verdict {
   Side side;
   std::optional<Side> against;
   Report report;
-  bool failed = false;  ///< findings at or above --fail-on, or tensors that differ
+  std::optional<Signature> signature;  ///< null where none was checked, or it does not fit
+  bool failed = false;                 ///< findings at or above --fail-on, or tensors that differ
   double seconds = 0;
 };
 

@@ -15,6 +15,7 @@ namespace remesh::native {
 
 inline constexpr std::string_view manifest_name = "manifest.json";
 inline constexpr std::string_view commit_name = "COMMIT";
+inline constexpr std::string_view signature_name = "manifest.json.minisig";
 inline constexpr std::string_view side_directory = "side";
 
 /// The most bytes of a manifest that are read.
@@ -29,7 +30,8 @@ struct ShardEntry {
   friend bool operator==(const ShardEntry&, const ShardEntry&) = default;
 };
 
-/// The tree hashes of all files: what a signature over the manifest needs, since CRCs can be forged.
+/// The tree hashes of all files: what a signature over the manifest needs, since CRCs can be
+/// forged.
 struct Trees {
   std::vector<TreeHash> files;  ///< of Manifest::shards
   std::vector<TreeHash> side;   ///< of Catalog::side

@@ -220,8 +220,7 @@ std::vector<ShardEntry> parse_shards(const Json& list, Index ranks) {
   return shards;
 }
 
-std::vector<TreeHash> parse_roots(const Members& members, std::string_view key,
-                                  std::size_t count) {
+std::vector<TreeHash> parse_roots(const Members& members, std::string_view key, std::size_t count) {
   std::vector<TreeHash> roots;
   for (const std::string& text : members.texts(key)) {
     const auto root = parse_tree_hash(text);

@@ -84,7 +84,7 @@ class Opening {
   native::SaveId save_id_{};
   native::ExtentMapBuilder map_;
   std::vector<Path> paths_;
-  std::set<std::string> known_{manifest_file, commit_file};
+  std::set<std::string> known_{manifest_file, commit_file, std::string(native::signature_name)};
   std::vector<Rank> unread_ranks_;
 };
 

@@ -18,6 +18,7 @@
 #include "remesh/store/staging.hpp"
 #include "shard_reader.hpp"
 #include "shard_writer.hpp"
+#include "signed_files.hpp"
 #include "storage_plan.hpp"
 
 namespace remesh {
@@ -86,6 +87,8 @@ class NativeWriter final : public Writer {
         side_(std::move(side)),
         drafts_(native::plan_storage(catalog_, options.copies, options.compress_level.has_value())),
         level_(options.compress_level),
+        sign_(options.sign),
+        sign_threads_(options.sign_threads),
         staging_(files, destination, options.job_id, options.leftovers, options.identity),
         open_(files, paths()) {
     staging_.check_room(estimated_bytes(catalog_, drafts_));
@@ -186,6 +189,8 @@ class NativeWriter final : public Writer {
   SideSource side_;
   std::vector<ShardDraft> drafts_;
   const std::optional<int> level_;
+  const std::shared_ptr<const SecretKey> sign_;
+  const int sign_threads_;
   Staging staging_;
   OpenFiles open_;
   ExtentMap extents_;
@@ -296,13 +301,20 @@ void NativeWriter::write_side_files() {
 }
 
 void NativeWriter::write_manifest(std::vector<native::ShardEntry> shards) {
-  const std::string text = native::to_json({catalog_, std::move(shards)});
+  native::Manifest manifest{catalog_, std::move(shards)};
+  if (sign_) {
+    manifest.trees = native::trees_of(files_, staging_.directory(), manifest, sign_threads_);
+  }
+  const std::string text = native::to_json(manifest);
   if (static_cast<std::int64_t>(text.size()) > native::most_manifest_bytes) {
     throw Error(Errc::unsupported,
                 fmt::format("cannot write a manifest of {} bytes: at most {} can be read",
                             text.size(), native::most_manifest_bytes));
   }
   write_whole(files_, staging_.directory() / native::manifest_name, std::as_bytes(std::span(text)));
+  if (sign_) {
+    native::write_signature(files_, staging_.directory(), text, catalog_.save_id, *sign_);
+  }
   manifest_digest_ = digest_of(std::as_bytes(std::span(text)));
   const std::string commit = native::commit_line(text);
   write_whole(files_, staging_.directory() / native::commit_name, std::as_bytes(std::span(commit)));

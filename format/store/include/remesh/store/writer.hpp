@@ -16,6 +16,8 @@
 
 namespace remesh {
 
+class SecretKey;
+
 struct WriterOptions {
   /// Native: how many of a piece's holders store it; more than there are means all.
   std::int64_t copies = 1;
@@ -24,6 +26,10 @@ struct WriterOptions {
   std::optional<std::int64_t> shard_size_bytes = std::nullopt;
   /// Native: the level of zstd, 1 to 19, or nothing to leave payload as it is.
   std::optional<int> compress_level = std::nullopt;
+  /// Native: the key that signs the manifest, or null.
+  std::shared_ptr<const SecretKey> sign = nullptr;
+  /// Hash the files that are signed; 0 means one for each processor that this process may use.
+  int sign_threads = 0;
   /// Names the temporary directory: the same job gets the same one.
   std::string job_id = {};
   /// What becomes of what an earlier job of the same name left behind, if nobody holds it.
