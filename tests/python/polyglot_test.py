@@ -169,15 +169,18 @@ def swapped(file):
     one.attrs["remesh_box"] = np.array(other.attrs["remesh_box"]) + 1
 
 
-def other_text(file):
-    attributes = file[TENSOR + "/0"].attrs
+def set_text(attributes, name, text):
     kind = h5py.h5t.C_S1.copy()
-    kind.set_size(3)
+    kind.set_size(len(text))
     kind.set_cset(h5py.h5t.CSET_UTF8)
     kind.set_strpad(h5py.h5t.STR_NULLPAD)
-    del attributes["remesh_dtype"]
-    text = h5py.h5a.create(attributes._id, b"remesh_dtype", kind, h5py.h5s.create(h5py.h5s.SCALAR))
-    text.write(np.array(b"f16"), mtype=kind)
+    del attributes[name]
+    attribute = h5py.h5a.create(attributes._id, name.encode(), kind, h5py.h5s.create(h5py.h5s.SCALAR))
+    attribute.write(np.array(text.encode()), mtype=kind)
+
+
+def other_text(file):
+    set_text(file[TENSOR + "/0"].attrs, "remesh_dtype", "f16")
 
 
 def extra_group(file):
@@ -242,16 +245,16 @@ SHUFFLE = (2, (2,))
 ZSTD = (32015, (1,))
 
 
-def repacked(file, filters=(SHUFFLE, ZSTD), chunk=(54, 64), flags=h5py.h5z.FLAG_OPTIONAL, write=True):
+def repacked(file, filters=(SHUFFLE, ZSTD), chunk=(54, 64), mask=0, write=True):
     """The dataset once more, packed otherwise."""
-    mask, frame = file[MATRIX + "/0"].id.read_direct_chunk((0, 0))
+    _, frame = file[MATRIX + "/0"].id.read_direct_chunk((0, 0))
 
     def change(creation):
         creation.set_layout(h5py.h5d.CHUNKED)
         creation.set_chunk(chunk)
         creation.set_alloc_time(h5py.h5d.ALLOC_TIME_INCR)
         for number, values in filters:
-            creation.set_filter(number, flags, values)
+            creation.set_filter(number, h5py.h5z.FLAG_OPTIONAL, values)
 
     def fill(new):
         if write:
@@ -260,41 +263,31 @@ def repacked(file, filters=(SHUFFLE, ZSTD), chunk=(54, 64), flags=h5py.h5z.FLAG_
     replaced(file, MATRIX + "/0", change, fill=fill)
 
 
-def masked(file):
-    """The same bytes in the same place, but to libhdf5 they are not shuffled."""
-    dataset = file[MATRIX + "/0"].id
-    _, frame = dataset.read_direct_chunk((0, 0))
-    dataset.write_direct_chunk((0, 0), frame, 1)
-
-
 def chunks_exchanged(file):
     """Each of two pieces of one size has the other's frame, by the name of its group."""
     exchanged(file)
     for name in (MATRIX, MATRIX.replace("up", "gate")):
-        attributes = file[name + "/0"].attrs
-        kind = attributes.get_id("remesh_tensor").get_type()
-        text = name.removeprefix("tensors/").encode()
-        kind.set_size(len(text))
-        del attributes["remesh_tensor"]
-        h5py.h5a.create(attributes._id, b"remesh_tensor", kind, h5py.h5s.create(h5py.h5s.SCALAR)).write(
-            np.array(text), mtype=kind)
+        set_text(file[name + "/0"].attrs, "remesh_tensor", name.removeprefix("tensors/"))
 
 
 PACKED = [
     ("nothing", lambda file: None, None, ""),
-    ("another place", repacked, "RM211", "libhdf5 sees frame 0 of /tensors/model.layers.0.mlp.up_proj.weight/0 at 0 0 mask 0"),
-    ("another chunk size", lambda file: repacked(file, chunk=(54, 32)), "RM211", "chunk = 54 32, but its index says 54 64"),
+    ("another place", repacked, "RM211",
+     "libhdf5 sees frame 0 of /tensors/model.layers.0.mlp.up_proj.weight/0 at 0 0 mask 0"),
+    ("another chunk size", lambda file: repacked(file, chunk=(54, 32)), "RM211",
+     "chunk = 54 32, but its index says 54 64"),
     ("no shuffling", lambda file: repacked(file, (ZSTD,)), "RM607", "filter 32015"),
     ("no zstd", lambda file: repacked(file, (SHUFFLE,)), "RM211", "filter.1 = nothing"),
     ("filters the other way", lambda file: repacked(file, (ZSTD, SHUFFLE)), "RM607", "filter 32015"),
     ("one more filter", lambda file: repacked(file, (SHUFFLE, ZSTD, (3, ()))), "RM607", "filter 3 "),
     ("another filter", lambda file: repacked(file, (SHUFFLE, (32999, (1,)))), "RM607", "filter 32999"),
-    ("another level", lambda file: repacked(file, (SHUFFLE, (32015, (3,)))), "RM211", "filter.1 = 32015 flags 1 values 3"),
-    ("filters that must be there", lambda file: repacked(file, flags=h5py.h5z.FLAG_MANDATORY), "RM211", "flags 0"),
-    ("a mask", masked, "RM211", " mask 1 "),
+    ("another level", lambda file: repacked(file, (SHUFFLE, (32015, (3,)))), "RM211",
+     "filter.1 = 32015 flags 1 values 3"),
+    ("a mask", lambda file: repacked(file, mask=1), "RM211", " at 0 0 mask 1 "),
     ("no chunk", lambda file: repacked(file, write=False), "RM211", "libhdf5 sees 0 frames"),
     ("frames of each other", chunks_exchanged, "RM211", "libhdf5 sees frame 0 of "),
-    ("not packed at all", lambda file: replaced(file, MATRIX + "/0"), "RM211", "layout = contiguous, but its index says chunked"),
+    ("not packed at all", lambda file: replaced(file, MATRIX + "/0"), "RM211",
+     "layout = contiguous, but its index says chunked"),
     ("an external link", external_link, "RM606", "is an external link"),
     ("packed where it should not be", lambda file: replaced(file, TENSOR + "/0", lambda c: unknown_filter(c, 32015)),
      "RM607", "filter 32015"),

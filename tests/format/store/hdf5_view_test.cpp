@@ -259,6 +259,19 @@ TEST_F(PackedHdf5View, NamesAFrameThatLiesElsewhere) {
   EXPECT_THAT(findings[0].message, HasSubstr("1 of "));
 }
 
+TEST_F(PackedHdf5View, EveryFieldOfAFrameCounts) {
+  const std::vector<std::string> lines = lines_of(view_of(file(0)));
+  const auto line = std::ranges::find_if(
+      lines, [](const std::string& its) { return its.starts_with(" frame.1 "); });
+  ASSERT_NE(line, lines.end());
+  for (const std::string field : {" at ", " mask ", " offset ", " bytes "}) {
+    std::string changed = *line;
+    changed.insert(changed.find(field) + field.size(), "1");
+    EXPECT_THAT(findings_with(" frame.1 ", changed), ElementsAre(Field(&Finding::id, "RM211")))
+        << changed;
+  }
+}
+
 TEST_F(PackedHdf5View, TellsOfFramesThatAreTooManyOrTooFew) {
   EXPECT_THAT(findings_with(" chunks ", " chunks 0"),
               ElementsAre(Field(&Finding::message, HasSubstr("with chunks = 0, but"))));
