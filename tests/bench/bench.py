@@ -17,6 +17,8 @@ import sys
 import time
 from pathlib import Path
 
+from compress import measure_compression
+
 HERE = Path(__file__).resolve().parent
 PAIRS = 7
 TENSORS_100K = 100_000
@@ -28,6 +30,7 @@ class Bench:
         self.synthesize = build / "tests/bench/synthesize"
         self.copy_memory = build / "tests/bench/copy_memory"
         self.one_rank = build / "tests/bench/one_rank"
+        self.compress_loops = build / "tests/bench/compress_loops"
         self.places = {"tmpfs": Path("/dev/shm/remesh-bench"), "disk": build / "bench"}
         self.wanted = wanted
         self.numbers = []
@@ -254,6 +257,7 @@ def main(build, out, wanted=""):
     bench.pieces()
     bench.verify()
     bench.memory()
+    measure_compression(bench)
     bench.inspect()  # last: it holds a list of 100,000 tensors
     Path(out).write_text(json.dumps(bench.numbers, indent=1) + "\n", encoding="utf-8")
     print(out)

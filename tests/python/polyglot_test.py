@@ -46,11 +46,18 @@ def crc(data):
 
 
 def payload_of(data):
-    """The (offset, length) of every extent, as the index has them, in file order."""
+    """The (offset, length) of every extent that lies as it is, and of every frame, in file order."""
     index, = struct.unpack_from("<Q", data, 24)
-    _, extents, _, shapes, _, _ = struct.unpack_from("<6Q", data, index)
-    columns = np.frombuffer(data, "<i8", 2 * extents, index + 48 + 8 * shapes).reshape(2, extents)
-    return [(int(offset), int(length)) for offset, length in columns.T if length]
+    tensors, extents, blocks, shapes, boxes, _, frames = struct.unpack_from("<7Q", data, index)
+    at = index + 56 + 8 * shapes
+    offsets, lengths, _, _ = np.frombuffer(data, "<i8", 4 * extents, at).reshape(4, extents)
+    at += 8 * (4 * extents + boxes + blocks)
+    frame_offsets = np.frombuffer(data, "<i8", frames, at)
+    at += 8 * frames + 8 * tensors + 8 * extents
+    frame_lengths = np.frombuffer(data, "<u4", frames, at)
+    cut = np.frombuffer(data, "u1", extents, at + 4 * frames + 2 * tensors)
+    whole = [(int(offset), int(length)) for offset, length, dim in zip(offsets, lengths, cut) if length and dim == 255]
+    return sorted(whole + [(int(offset), int(length)) for offset, length in zip(frame_offsets, frame_lengths)])
 
 
 def seal(checkpoint, name, before):
@@ -88,7 +95,7 @@ def plain_list():
     return creation
 
 
-def replaced(file, path, change=lambda creation: None, kind=None, dims=None, most=None):
+def replaced(file, path, change=lambda creation: None, kind=None, dims=None, most=None, fill=lambda new: None):
     """A dataset with other properties in the place of one. The old one goes last, so that none of its bytes is used."""
     old = file[path].id
     creation = plain_list()
@@ -101,6 +108,7 @@ def replaced(file, path, change=lambda creation: None, kind=None, dims=None, mos
         value = np.empty(source.shape, source.dtype)
         source.read(value)
         target.write(value)
+    fill(new)
     file.move(path, "old")
     file.move("new", path)
     del file["old"]
@@ -161,15 +169,18 @@ def swapped(file):
     one.attrs["remesh_box"] = np.array(other.attrs["remesh_box"]) + 1
 
 
-def other_text(file):
-    attributes = file[TENSOR + "/0"].attrs
+def set_text(attributes, name, text):
     kind = h5py.h5t.C_S1.copy()
-    kind.set_size(3)
+    kind.set_size(len(text))
     kind.set_cset(h5py.h5t.CSET_UTF8)
     kind.set_strpad(h5py.h5t.STR_NULLPAD)
-    del attributes["remesh_dtype"]
-    text = h5py.h5a.create(attributes._id, b"remesh_dtype", kind, h5py.h5s.create(h5py.h5s.SCALAR))
-    text.write(np.array(b"f16"), mtype=kind)
+    del attributes[name]
+    attribute = h5py.h5a.create(attributes._id, name.encode(), kind, h5py.h5s.create(h5py.h5s.SCALAR))
+    attribute.write(np.array(text.encode()), mtype=kind)
+
+
+def other_text(file):
+    set_text(file[TENSOR + "/0"].attrs, "remesh_dtype", "f16")
 
 
 def extra_group(file):
@@ -226,6 +237,61 @@ def exchanged(file):
     file.move(MATRIX.replace("up", "gate"), MATRIX)
     file.move("/tensors/x", MATRIX.replace("up", "gate"))
 
+
+# Changes of a checkpoint that is packed. The chunk that a new dataset gets is a frame of the old one.
+
+
+SHUFFLE = (2, (2,))
+ZSTD = (32015, (1,))
+
+
+def repacked(file, filters=(SHUFFLE, ZSTD), chunk=(54, 64), mask=0, write=True):
+    """The dataset once more, packed otherwise."""
+    _, frame = file[MATRIX + "/0"].id.read_direct_chunk((0, 0))
+
+    def change(creation):
+        creation.set_layout(h5py.h5d.CHUNKED)
+        creation.set_chunk(chunk)
+        creation.set_alloc_time(h5py.h5d.ALLOC_TIME_INCR)
+        for number, values in filters:
+            creation.set_filter(number, h5py.h5z.FLAG_OPTIONAL, values)
+
+    def fill(new):
+        if write:
+            new.write_direct_chunk((0, 0), frame, mask)
+
+    replaced(file, MATRIX + "/0", change, fill=fill)
+
+
+def chunks_exchanged(file):
+    """Each of two pieces of one size has the other's frame, by the name of its group."""
+    exchanged(file)
+    for name in (MATRIX, MATRIX.replace("up", "gate")):
+        set_text(file[name + "/0"].attrs, "remesh_tensor", name.removeprefix("tensors/"))
+
+
+PACKED = [
+    ("nothing", lambda file: None, None, ""),
+    ("another place", repacked, "RM211",
+     "libhdf5 sees frame 0 of /tensors/model.layers.0.mlp.up_proj.weight/0 at 0 0 mask 0"),
+    ("another chunk size", lambda file: repacked(file, chunk=(54, 32)), "RM211",
+     "chunk = 54 32, but its index says 54 64"),
+    ("no shuffling", lambda file: repacked(file, (ZSTD,)), "RM607", "filter 32015"),
+    ("no zstd", lambda file: repacked(file, (SHUFFLE,)), "RM211", "filter.1 = nothing"),
+    ("filters the other way", lambda file: repacked(file, (ZSTD, SHUFFLE)), "RM607", "filter 32015"),
+    ("one more filter", lambda file: repacked(file, (SHUFFLE, ZSTD, (3, ()))), "RM607", "filter 3 "),
+    ("another filter", lambda file: repacked(file, (SHUFFLE, (32999, (1,)))), "RM607", "filter 32999"),
+    ("another level", lambda file: repacked(file, (SHUFFLE, (32015, (3,)))), "RM211",
+     "filter.1 = 32015 flags 1 values 3"),
+    ("a mask", lambda file: repacked(file, mask=1), "RM211", " at 0 0 mask 1 "),
+    ("no chunk", lambda file: repacked(file, write=False), "RM211", "libhdf5 sees 0 frames"),
+    ("frames of each other", chunks_exchanged, "RM211", "libhdf5 sees frame 0 of "),
+    ("not packed at all", lambda file: replaced(file, MATRIX + "/0"), "RM211",
+     "layout = contiguous, but its index says chunked"),
+    ("an external link", external_link, "RM606", "is an external link"),
+    ("packed where it should not be", lambda file: replaced(file, TENSOR + "/0", lambda c: unknown_filter(c, 32015)),
+     "RM607", "filter 32015"),
+]
 
 U16 = h5py.h5t.STD_U16LE
 CHANGES = [
@@ -311,8 +377,13 @@ def change_bytes(path, change):
 
 
 def verify(program, checkpoint, level):
+    """Where libhdf5 would look for plug-ins is a pipe of that kind of name: who opens it waits for ever."""
+    plugins = checkpoint.parent / "plugins"
+    if not plugins.exists():
+        plugins.mkdir()
+        os.mkfifo(plugins / "libfilter.so")
     return subprocess.run([program, "verify", checkpoint, "--level", level, "-v"], capture_output=True, text=True,
-                          timeout=120)
+                          timeout=120, env={**os.environ, "HDF5_PLUGIN_PATH": str(plugins)})
 
 
 def problem_of(program, checkpoint, change, expected, words):
@@ -339,22 +410,23 @@ def problem_of(program, checkpoint, change, expected, words):
 
 def main(program, source):
     program = os.path.abspath(program)
-    rows = [(title, lambda path, change=change: change_with_h5py(path, change), expected, words)
-            for title, change, expected, words in CHANGES]
-    rows += [(title, lambda path, change=change: change_bytes(path, change), expected, words)
-             for title, change, expected, words in BYTES]
+    rows = [(packed, title, lambda path, change=change: change_with_h5py(path, change), expected, words)
+            for packed, changes in (("", CHANGES), ("packed: ", PACKED)) for title, change, expected, words in changes]
+    rows += [(packed, title, lambda path, change=change: change_bytes(path, change), expected, words)
+             for packed in ("", "packed: ") for title, change, expected, words in BYTES]
     failures = 0
     with tempfile.TemporaryDirectory(prefix="remesh-polyglot-") as scratch:
-        honest = Path(scratch, "honest")
-        subprocess.run([program, "convert", source, honest, "--mesh", "tp=2,pp=2", "-q"], check=True,
-                       stdout=subprocess.DEVNULL)
-        for title, change, expected, words in rows:
+        honest = {"": Path(scratch, "honest"), "packed: ": Path(scratch, "honest-packed")}
+        for packed, path in honest.items():
+            subprocess.run([program, "convert", source, path, "--mesh", "tp=2,pp=2", "-q",
+                            *(["--compress", "zstd"] if packed else [])], check=True, stdout=subprocess.DEVNULL)
+        for packed, title, change, expected, words in rows:
             checkpoint = Path(scratch, "changed")
-            shutil.copytree(honest, checkpoint)
+            shutil.copytree(honest[packed], checkpoint)
             problem = problem_of(program, checkpoint, change, expected, words)
             if problem:
                 failures += 1
-                print(f"FAILED   {title}: {problem}")
+                print(f"FAILED   {packed}{title}: {problem}")
             shutil.rmtree(checkpoint)
     print(f"{len(rows) - failures} of {len(rows)} shards were judged rightly")
     return 1 if failures else 0

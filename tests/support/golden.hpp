@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@ struct Golden {
   std::string name;
   Catalog catalog;
   std::int64_t copies = 1;
+  std::optional<int> compress_level = {};
 };
 
 /// Adds tensors that each have a placement of their own.
@@ -172,10 +174,29 @@ inline Catalog golden_copies() {
   return catalog;
 }
 
+/// Frames of elements of one, two and four bytes, and one that is the chunk itself; what is too
+/// small to be compressed, and what is narrower than a byte.
+inline Catalog golden_compressed() {
+  const Split rows{.dim = 0, .over = {"tp"}};
+  GoldenCatalog golden(Mesh({{"tp", 2}}));
+  golden.add(golden_tensor("flags", Box{{0, 97}, {0, 100}}, DType::boolean), {.splits = {rows}})
+      .add(golden_tensor("halves.few", Box{{0, 3}, {0, 23}, {0, 40}}), {})
+      .add(golden_tensor("words.few", Box{{0, 2}, {0, 1030}}, DType::f32), {.splits = {rows}})
+      .add(golden_tensor("noise", Box{{0, 67}, {0, 32}}), {})
+      .add(golden_tensor("small.few", Box{{0, 9}}, DType::f32), {.splits = {rows}})
+      .add(golden_tensor("narrow.few", Box{{0, 8400}}, DType::f4), {})
+      .add(golden_tensor("empty", Box{{0, 0}}), {});
+  return golden.take();
+}
+
 inline std::vector<Golden> goldens() {
-  return {{"copies", golden_copies(), 2}, {"dtypes", golden_dtypes()},
-          {"experts", golden_experts()},  {"lines", golden_lines()},
-          {"splits", golden_splits()},    {"stages", golden_stages()}};
+  return {{"compressed", golden_compressed(), 1, 1},
+          {"copies", golden_copies(), 2},
+          {"dtypes", golden_dtypes()},
+          {"experts", golden_experts()},
+          {"lines", golden_lines()},
+          {"splits", golden_splits()},
+          {"stages", golden_stages()}};
 }
 
 }  // namespace remesh::test

@@ -18,10 +18,12 @@
 
 namespace remesh::test {
 
-/// A tensor's elements as numbers.
+/// A tensor's elements as numbers. Those of one whose name ends in ".few" have few values, so that
+/// its bytes can be compressed.
 class Numbers {
  public:
-  explicit Numbers(const TensorDesc& tensor) : bits_(bits(tensor.dtype)), dtype_(tensor.dtype) {
+  explicit Numbers(const TensorDesc& tensor)
+      : bits_(bits(tensor.dtype)), few_(tensor.name.ends_with(".few")), dtype_(tensor.dtype) {
     for (const char letter : tensor.name) {  // FNV-1a
       seed_ = (seed_ ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
     }
@@ -33,12 +35,14 @@ class Numbers {
     mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;  // splitmix64
     mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
     mixed ^= mixed >> 31;
+    if (few_) mixed &= 0x0301'0301'0301'0301;
     if (dtype_ == DType::boolean) return mixed & 1;
     return bits_ == 64 ? mixed : mixed & ((std::uint64_t{1} << bits_) - 1);
   }
 
  private:
   int bits_;
+  bool few_;
   DType dtype_;
   std::uint64_t seed_ = 0xcbf29ce484222325;
 };

@@ -16,6 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::Field;
 using ::testing::HasSubstr;
@@ -53,6 +54,22 @@ TEST_F(Deep, IsFullAndEveryShardsView) {
   EXPECT_EQ(deep.bytes_read, full.bytes_read);
   EXPECT_TRUE(deep.recomputed);
   EXPECT_EQ(full.views, 0);
+}
+
+TEST_F(Deep, SeesFramesAsTheIndexSays) {
+  const fs::path packed = directory_ / "packed";
+  test::run_job(
+      machine_, fixture, packed,
+      {.mesh = "tp=2,pp=2", .writer = {.compress_level = 1, .job_id = "0123456789abcdef"}});
+  const Hdf5Viewer viewer = [&packed](const std::string& file, const TextSink& sink) {
+    write_hdf5_view(packed / file, sink);
+  };
+  const Report report = judge(viewer, packed);
+  EXPECT_THAT(report.findings, IsEmpty());
+  EXPECT_EQ(report.views, 4);
+  // The view of what is not packed is another one.
+  EXPECT_THAT(judge(honest(), packed).findings,
+              Contains(Field(&Finding::message, HasSubstr("its index says chunked"))));
 }
 
 TEST_F(Deep, IsFullForAFormatWithoutHdf5) {

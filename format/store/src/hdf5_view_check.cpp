@@ -70,15 +70,17 @@ struct Hdf5ViewCheck::State {
 
   void take_line(std::string_view line);
   void take_property(std::string_view line);
+  bool take_frame(std::string_view key, std::string_view value);
   void begin_object(std::string_view line);
   void end_object();
-  bool refused(const ViewObject& found);
+  bool refused(const ViewObject& found, const Extent* extent);
   void compare(const ViewObject& found);
   void compare_properties(const ViewObject& found, const ViewObject& expected,
                           std::optional<std::uint32_t> extent);
+  void compare_frames(const ViewObject& found, std::uint32_t extent);
   void report_missing();
   void report(std::string id, std::string found, std::string expected, std::string message,
-              std::optional<std::uint32_t> extent = {});
+              std::optional<std::uint32_t> extent = {}, Severity severity = Severity::error);
   std::optional<std::size_t> place_of(std::string_view path) const;
   bool is_group(std::string_view path) const;
 
@@ -97,6 +99,16 @@ struct Hdf5ViewCheck::State {
   std::unordered_map<std::string, Group> groups;  // by the name in a view
   std::vector<bool> seen;
   bool index_seen = false;
+
+  // Of the object that is being read: frames are compared as they come, since they may be many.
+  struct Frames {
+    std::optional<std::uint32_t> extent;  // what the object is of, if it is a piece's
+    std::size_t seen = 0;
+    std::size_t different = 0;
+    std::size_t first_different = 0;
+    std::string found;  // of the first that is different
+  };
+  Frames frames;
 
   // The text so far.
   std::int64_t bytes_left = 0;
@@ -125,7 +137,7 @@ Hdf5ViewCheck::State::State(const Reader& its_reader, std::uint32_t its_file,
     Group& group = groups[native::view_name(native::percent_encode(desc.name))];
     if (group.count == 0) group.first = at;
     ++group.count;
-    bytes_left += native::most_view_bytes_of(desc);
+    bytes_left += native::most_view_bytes_of(desc, map.frames(extent).size());
   }
 }
 
@@ -147,19 +159,21 @@ bool Hdf5ViewCheck::State::is_group(std::string_view path) const {
 }
 
 void Hdf5ViewCheck::State::report(std::string id, std::string found, std::string expected,
-                                  std::string message, std::optional<std::uint32_t> extent) {
+                                  std::string message, std::optional<std::uint32_t> extent,
+                                  Severity severity) {
   Finding finding;
+  finding.severity = severity;
   finding.id = std::move(id);
   finding.file = name;
   finding.found = std::move(found);
   finding.expected = std::move(expected);
   finding.message = std::move(message);
-  finding.next_step = next_step;
+  if (severity == Severity::error) finding.next_step = next_step;
   if (extent) {
     const Extent& its = map.extents()[*extent];
     finding.tensor = reader.catalog().tensors[its.tensor].name;
     finding.box = its.box;
-    finding.bytes = ByteRange{its.offset_bytes, its.offset_bytes + its.length_bytes};
+    finding.bytes = map.place(its);
   }
   findings.add(std::move(finding));
 }
@@ -197,9 +211,29 @@ void Hdf5ViewCheck::State::take_property(std::string_view line) {
   if (!object || space == std::string_view::npos) {
     refuse(name, fmt::format("a line of it is '{}'", shortened(line)));
   }
+  if (take_frame(line.substr(0, space), line.substr(space + 1))) return;
   const auto [at, added] =
       object->properties.emplace(line.substr(0, space), line.substr(space + 1));
   if (!added) refuse(name, fmt::format("'{}' is there twice", shortened(at->first)));
+}
+
+// Whether it is the next frame that this object must have; as it must be, or different.
+bool Hdf5ViewCheck::State::take_frame(std::string_view key, std::string_view value) {
+  constexpr std::string_view prefix = "frame.";
+  if (!frames.extent || !key.starts_with(prefix)) return false;
+  const Extent& extent = map.extents()[*frames.extent];
+  const std::span<const Frame> expected = map.frames(extent);
+  const std::size_t k = frames.seen;
+  if (number_in(key.substr(prefix.size())) != k || k >= expected.size()) return false;
+  ++frames.seen;
+  if (value == native::expected_frame(extent, expected[k], static_cast<std::int64_t>(k))) {
+    return true;
+  }
+  if (frames.different++ == 0) {
+    frames.first_different = k;
+    frames.found = shortened(value);
+  }
+  return true;
 }
 
 void Hdf5ViewCheck::State::begin_object(std::string_view line) {
@@ -210,6 +244,8 @@ void Hdf5ViewCheck::State::begin_object(std::string_view line) {
     refuse(name, fmt::format("a line of it is '{}'", shortened(line)));
   }
   object = ViewObject{std::string(kind), std::string(line.substr(space + 1)), {}};
+  frames = {};
+  if (const auto place = place_of(object->path)) frames.extent = extents[*place];
 }
 
 void Hdf5ViewCheck::State::end_object() {
@@ -218,7 +254,8 @@ void Hdf5ViewCheck::State::end_object() {
 }
 
 // Whether an object is one that remesh never follows; what else it is does not matter then.
-bool Hdf5ViewCheck::State::refused(const ViewObject& found) {
+// `extent`: what it is of, or null.
+bool Hdf5ViewCheck::State::refused(const ViewObject& found, const Extent* extent) {
   const std::string path = shortened(found.path);
   const auto value = [&found](std::string_view key) {
     const auto at = found.properties.find(key);
@@ -235,12 +272,17 @@ bool Hdf5ViewCheck::State::refused(const ViewObject& found) {
            fmt::format("'{}': {} is {}: it leads out of the file", name, path, outside));
     return true;
   }
-  const std::string filter = value("filter.0");
-  if (filter.empty()) return false;
-  report("RM607", filter, "",
-         fmt::format("'{}': {} is packed with filter {}, but nothing in a shard is packed", name,
-                     path, filter));
-  return true;
+  const bool chunked = extent != nullptr && is_chunked(*extent);
+  for (const auto& [key, text] : found.properties) {
+    if (!key.starts_with("filter.")) continue;
+    if (chunked && native::is_filter_of(*extent, key, text)) continue;
+    report("RM607", shortened(text), "",
+           fmt::format("'{}': {} is packed with filter {}, but its index says that {}", name, path,
+                       shortened(text),
+                       chunked ? "its chunks are shuffled and zstd frames" : "it is not packed"));
+    return true;
+  }
+  return false;
 }
 
 void Hdf5ViewCheck::State::compare(const ViewObject& found) {
@@ -250,13 +292,14 @@ void Hdf5ViewCheck::State::compare(const ViewObject& found) {
     refuse(name, fmt::format("'{}' is there twice", shortened(found.path)));
   if (place) seen[*place] = true;
   index_seen = index_seen || is_index;
-  if (refused(found)) return;
+  const Extent* const extent = place ? &map.extents()[extents[*place]] : nullptr;
+  if (refused(found, extent)) return;
   if (place) {
-    const Extent& extent = map.extents()[extents[*place]];
-    compare_properties(
-        found,
-        native::expected_dataset(reader.catalog().tensors[extent.tensor], extent, found.path),
-        extents[*place]);
+    compare_properties(found,
+                       native::expected_dataset(reader.catalog().tensors[extent->tensor], *extent,
+                                                map.frames(*extent), found.path),
+                       extents[*place]);
+    if (found.kind == "dataset") compare_frames(found, extents[*place]);
   } else if (is_index) {
     compare_properties(found, native::expected_index(index), {});
   } else if (is_group(found.path)) {
@@ -287,6 +330,36 @@ void Hdf5ViewCheck::State::compare_properties(const ViewObject& found, const Vie
                        shortened(difference.key), sees, says),
            extent);
   }
+}
+
+// The frames that were taken, with those that were not there to be taken.
+void Hdf5ViewCheck::State::compare_frames(const ViewObject& found, std::uint32_t number) {
+  const Extent& extent = map.extents()[number];
+  const std::span<const Frame> expected = map.frames(extent);
+  const std::size_t in_view = std::min(expected.size(), native::most_view_frames);
+  const std::string path = shortened(found.path);
+  if (frames.different > 0) {
+    const std::size_t k = frames.first_different;
+    const std::string says =
+        native::expected_frame(extent, expected[k], static_cast<std::int64_t>(k));
+    report("RM211", frames.found, says,
+           fmt::format("'{}': libhdf5 sees frame {} of {} {}, but its index says {}; {} of {} "
+                       "frames differ",
+                       name, k, path, frames.found, says, frames.different, frames.seen),
+           number);
+  }
+  if (frames.seen < in_view) {
+    report("RM211", std::to_string(frames.seen), std::to_string(in_view),
+           fmt::format("'{}': libhdf5 sees {} frames of {}, but its index has {}", name,
+                       frames.seen, path, in_view),
+           number);
+  }
+  if (in_view == expected.size()) return;
+  report("RM211", std::to_string(in_view), std::to_string(expected.size()),
+         fmt::format("'{}': of the {} frames of {} the first {} were compared with what libhdf5 "
+                     "sees, and of all their number and the sum of their bytes",
+                     name, expected.size(), path, in_view),
+         number, Severity::note);
 }
 
 void Hdf5ViewCheck::State::report_missing() {

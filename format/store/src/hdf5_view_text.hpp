@@ -16,6 +16,10 @@ namespace remesh::native {
 inline constexpr std::string_view view_first_line = "hdf5-view 1";
 inline constexpr std::string_view view_last_line = "end";
 
+/// A view has the first so many frames of a dataset, which are 4 GiB and more: libhdf5 1.10 finds
+/// each by a walk through all before it, and of 65,536 that takes an hour.
+inline constexpr std::size_t most_view_frames = 8192;
+
 /// What libhdf5 sees at one path. Values are compared as text, and never taken apart.
 struct ViewObject {
   std::string kind;  ///< "dataset"

@@ -17,8 +17,6 @@ namespace {
 // An honest file has groups at depth 0 to 2.
 constexpr int most_depth = 8;
 constexpr std::size_t most_attribute_bytes = std::size_t{64} << 10;
-// Each is found by a walk through all before it.
-constexpr hsize_t most_chunks = 8192;
 
 std::string_view link_kind(H5L_type_t type) {
   switch (type) {
@@ -168,7 +166,7 @@ class ViewWriter {
     const hsize_t count = h5::chunks_of(dataset, space);
     line(" chunk {}", view_numbers(std::vector<std::uint64_t>(dims.begin(), dims.end())));
     line(" chunks {}", count);
-    for (hsize_t number = 0; number < std::min(count, most_chunks); ++number) {
+    for (hsize_t number = 0; number < std::min<hsize_t>(count, most_view_frames); ++number) {
       h5::Chunk chunk = h5::chunk_at(dataset, space, number);
       chunk.at.resize(dims.size());
       line(" frame.{} at {} mask {} offset {} bytes {}", number,

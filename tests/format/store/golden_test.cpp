@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <zstd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,9 +52,10 @@ Catalog with_side(Golden golden) {
 }
 
 void write(const Golden& golden, const fs::path& path) {
-  const auto writer = start(path, with_side(golden), {.copies = golden.copies, .job_id = "golden"});
-  write_all(*writer);
-  seal(*writer);
+  const auto writer =
+      start(path, with_side(golden),
+            {.copies = golden.copies, .compress_level = golden.compress_level, .job_id = "golden"});
+  write_all_and_seal(*writer);
   if (golden.copies > 1) writer->certify(certificate_of(*writer));
   writer->publish();
 }
@@ -89,6 +91,13 @@ TEST_P(GoldenTest, IsReadToTheLastElement) {
   }
 }
 
+// Another libzstd may make other frames of the same chunk; every later one reads them all.
+constexpr unsigned zstd_of_frames = 10504;
+
+bool is_comparable(const Golden& golden) {
+  return !golden.compress_level || ZSTD_versionNumber() == zstd_of_frames;
+}
+
 // What is written today is still what was written then.
 TEST_P(GoldenTest, IsWrittenTheSameByteForByte) {
   const TemporaryDirectory directory;
@@ -98,12 +107,31 @@ TEST_P(GoldenTest, IsWrittenTheSameByteForByte) {
   ASSERT_EQ(again.size(), golden.size());
   for (const auto& [name, content] : golden) {
     ASSERT_TRUE(again.contains(name)) << name;
-    EXPECT_TRUE(again.at(name) == content) << name << " differs";
+    EXPECT_TRUE(again.at(name) == content || !is_comparable(GetParam())) << name << " differs";
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(V1, GoldenTest, ::testing::ValuesIn(goldens()),
                          [](const auto& row) { return row.param.name; });
+
+TEST(Goldens, HaveEveryKindOfFrame) {
+  const auto reader = open_strict(golden_path("compressed"));
+  const ExtentMap& map = reader->extents();
+  std::map<std::string, int> seen;
+  for (const Extent& extent : map.extents()) {
+    const TensorDesc& desc = reader->catalog().tensors[extent.tensor];
+    if (!is_chunked(extent)) ++seen["as it is"];
+    for (const Frame& frame : map.frames(extent)) {
+      ++seen[frame.raw ? "raw frame" : "zstd of " + std::to_string(bits(desc.dtype)) + " bits"];
+      EXPECT_LE(frame.length_bytes, extent.length_bytes);
+    }
+  }
+  EXPECT_EQ(seen, (std::map<std::string, int>{{"as it is", 4},
+                                              {"raw frame", 1},
+                                              {"zstd of 16 bits", 1},
+                                              {"zstd of 32 bits", 2},
+                                              {"zstd of 8 bits", 2}}));
+}
 
 TEST(Goldens, HaveEveryKindOfPlacement) {
   std::map<std::string, int> seen;

@@ -12,7 +12,9 @@
 
 #include "numbered_tensor.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/store/chunks.hpp"
 #include "remesh/store/native_store.hpp"
+#include "remesh/store/tally.hpp"
 
 namespace remesh::test {
 
@@ -109,17 +111,35 @@ inline std::vector<Digest> true_blocks(const Catalog& catalog, const ExtentMap& 
   return blocks;
 }
 
-/// Writes the numbered content of every piece.
+/// Writes the numbered content of every piece, and of those in chunks chunk by chunk.
 inline void write_all(Writer& writer, const Tap& tap = {}) {
   for (const Extent& extent : writer.extents().extents()) {
     if (extent.copy > 0) continue;
     const TensorDesc& desc = writer.catalog().tensors[extent.tensor];
-    writer.write(extent.tensor, extent.box, numbered(desc, extent.box), tap);
+    const std::int64_t chunks = is_chunked(extent) ? num_chunks(extent) : 1;
+    for (std::int64_t k = 0; k < chunks; ++k) {
+      const Box box = is_chunked(extent) ? chunk_box(extent, k) : extent.box;
+      writer.write(extent.tensor, box, numbered(desc, box), tap);
+    }
   }
 }
 
 inline void seal(Writer& writer) {
   writer.seal(true_digests(writer.catalog()), true_blocks(writer.catalog(), writer.extents()));
+}
+
+/// Writes all and seals it with the CRCs of what was written, which of frames nothing else knows.
+inline void write_all_and_seal(Writer& writer) {
+  Tally tally(writer.catalog().tensors, writer.extents(), /*with_blocks=*/true);
+  write_all(writer, tally.tap());
+  const std::span<const Extent> extents = writer.extents().extents();
+  std::vector<Digest> blocks;
+  for (std::size_t number = 0; number < extents.size(); ++number) {
+    for (std::int64_t k = 0; k < num_blocks(extents[number]); ++k) {
+      blocks.push_back(tally.block(number, k));
+    }
+  }
+  writer.seal(true_digests(writer.catalog()), blocks);
 }
 
 inline std::unique_ptr<Writer> start(const std::filesystem::path& path, const Catalog& catalog,
@@ -132,8 +152,7 @@ inline void write_checkpoint(const std::filesystem::path& path, const Catalog& c
                              const WriterOptions& options = {.job_id = "test"},
                              FileSystem& files = posix_file_system()) {
   const auto writer = start(path, catalog, options, files);
-  write_all(*writer);
-  seal(*writer);
+  write_all_and_seal(*writer);
   writer->publish();
 }
 

@@ -40,8 +40,9 @@ class Hdf5ViewCheck {
   ~Hdf5ViewCheck();
 
   /// The next bytes of the view. What libhdf5 sees otherwise than the index says is RM211; what
-  /// leads out of the file is RM606; a filter is RM607.
-  /// Throws Error(corrupt, RM211) for text that is no view, or more than an honest file's.
+  /// leads out of the file is RM606; a filter that the index does not mean is RM607. A dataset of
+  /// so many frames that a view has only some of them gets a note (RM211). Throws Error(corrupt,
+  /// RM211) for text that is no view, or more than an honest file's.
   void feed(std::string_view text);
 
   /// There is no more. Throws Error(corrupt, RM211) if the view has no end.
