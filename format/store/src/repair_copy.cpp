@@ -33,7 +33,7 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 
 // Metadata, gaps and index, in runs of at most a block, and the header.
 void copy_complement(File& out, const ShardState& state, const File& source) {
-  std::vector<std::byte> buffer(static_cast<std::size_t>(step));
+  std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(step, state.entry.size_bytes)));
   const auto copy = [&](std::int64_t at, std::int64_t length) {
     const auto part = std::span(buffer).first(static_cast<std::size_t>(length));
     source.read_at(at, part);
@@ -119,7 +119,8 @@ BlockBuffers::BlockBuffers(const SweepContext& machine)
 
 std::span<std::byte> BlockBuffers::of(int worker, std::int64_t bytes) {
   std::vector<std::byte>& buffer = buffers_[static_cast<std::size_t>(worker)];
-  buffer.resize(static_cast<std::size_t>(step));
+  const auto wanted = static_cast<std::size_t>(bytes);
+  if (buffer.size() < wanted) buffer.resize(wanted);
   return std::span(buffer).first(static_cast<std::size_t>(bytes));
 }
 
@@ -190,7 +191,8 @@ void prove(const FileSystem& files, const Path& directory, const Documents& docu
   BlockBuffers buffers(machine);
   const auto guards = reader->extents().guards();
   machine.pool.run(guards.size(), [&](std::size_t index, int worker) {
-    prove_guard(*reader, guards[index], buffers.of(worker, step));
+    const std::int64_t most = reader->extents().files()[guards[index].file].size_bytes;
+    prove_guard(*reader, guards[index], buffers.of(worker, std::min(step, most)));
   });
   prove_trees(files, directory, documents, machine.pool);
 }

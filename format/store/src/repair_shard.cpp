@@ -138,7 +138,7 @@ bool Examination::read_index() {
 }
 
 Digest Examination::hash(std::span<const ByteRange> ranges) const {
-  std::vector<std::byte> buffer(static_cast<std::size_t>(step));
+  std::vector<std::byte> buffer(static_cast<std::size_t>(std::min(step, state_.entry.size_bytes)));
   Digest digest;
   for (const ByteRange& range : ranges) {
     for (std::int64_t at = range.begin; at < range.end; at += step) {
