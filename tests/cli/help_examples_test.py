@@ -14,8 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-VERBS = ["inspect", "plan", "reshard", "convert", "verify", "fingerprint", "bench", "explain",
-         "env", "completion"]
+VERBS = ["inspect", "plan", "reshard", "convert", "verify", "fingerprint", "repair", "bench",
+         "explain", "env", "completion"]
 
 
 def examples_of(program, verb):

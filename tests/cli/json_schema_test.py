@@ -42,6 +42,10 @@ ROWS = [
     ("fingerprint", 0, "fingerprint {ckpt} -o {new}"),
     ("fingerprint", 0, "fingerprint {hf} --check {lock}"),
     ("fingerprint", 1, "fingerprint {hf} --check {wrong_lock}"),
+    ("repair", 0, "repair {ckpt} {new}"),
+    ("repair", 0, "repair {flipped} {new}"),
+    ("repair", 5, "repair {cut} {new}"),
+    ("error", 6, "repair {hf} {new}"),
     ("bench", 0, "bench io {directory} --size 4MiB"),
     ("plan", 0, "plan {ckpt} --mesh tp=4 --io {rates}"),
     ("reshard", 0, "reshard {ckpt} {new} --mesh tp=4 --io {rates}"),
@@ -80,6 +84,12 @@ def make_inputs(program, fixtures, scratch):
     shutil.copytree(places["ckpt"], places["cut"])
     shard = sorted(places["cut"].glob("shard-*"))[0]
     shard.write_bytes(shard.read_bytes()[:-1000])
+    places["flipped"] = scratch / "flipped"
+    shutil.copytree(places["ckpt"], places["flipped"])
+    shard = sorted(places["flipped"].glob("shard-*"))[0]
+    content = bytearray(shard.read_bytes())
+    content[-1] ^= 1
+    shard.write_bytes(content)
     remesh("fingerprint", places["ckpt"], "-o", places["lock"])
     lines = places["lock"].read_text().splitlines()
     places["wrong_lock"].write_text("\n".join(lines[:-1]) + "\n")

@@ -17,11 +17,17 @@ int main(int argc, char** argv) {
   }
   using remesh::Command;
   const std::array commands{
-      Command{"inspect", remesh::add_inspect}, Command{"plan", remesh::add_plan},
-      Command{"reshard", remesh::add_reshard}, Command{"convert", remesh::add_convert},
-      Command{"verify", remesh::add_verify},   Command{"fingerprint", remesh::add_fingerprint},
-      Command{"bench", remesh::add_bench},     Command{"explain", remesh::add_explain},
-      Command{"env", remesh::add_env},         Command{"completion", remesh::add_completion},
+      Command{"inspect", remesh::add_inspect},
+      Command{"plan", remesh::add_plan},
+      Command{"reshard", remesh::add_reshard},
+      Command{"convert", remesh::add_convert},
+      Command{"verify", remesh::add_verify},
+      Command{"fingerprint", remesh::add_fingerprint},
+      Command{"repair", remesh::add_repair},
+      Command{"bench", remesh::add_bench},
+      Command{"explain", remesh::add_explain},
+      Command{"env", remesh::add_env},
+      Command{"completion", remesh::add_completion},
   };
   static remesh::StopFlag stop;
   remesh::stop_on_signals(stop);
