@@ -34,7 +34,8 @@ class Repair {
       : files_(files),
         source_(source),
         machine_(machine),
-        staging_(files, destination, options.job_id, options.discard_leftovers) {}
+        staging_(files, destination, options.job_id,
+                 options.discard_leftovers ? Leftovers::discard : Leftovers::refuse) {}
 
   RepairReport run();
 

@@ -76,11 +76,13 @@ std::unique_ptr<DirectoryLock> lock_new(FileSystem& files, const Path& directory
   }
 }
 
-[[noreturn]] void refuse_leftovers(const Path& destination, const Path& directory) {
+[[noreturn]] void refuse_leftovers(const Path& destination, const Path& directory,
+                                   bool may_resume) {
   throw Error(Errc::exists,
               fmt::format("cannot write to '{}': an earlier job that did not finish left '{}'; "
-                          "`--resume` completes it, `--discard` removes it and starts anew",
-                          destination.string(), directory.string()));
+                          "{}`--discard` removes it and starts anew",
+                          destination.string(), directory.string(),
+                          may_resume ? "`--resume` completes it, " : ""));
 }
 
 // Whoever resumes does not expect that something else is begun.
@@ -134,7 +136,8 @@ Staging::Staging(FileSystem& files, const Path& destination, const std::string& 
     lock_ = lock_new(files_, directory_);
   } else {
     lock_ = lock(files_, directory_);
-    if (leftovers == Leftovers::refuse) refuse_leftovers(destination_, directory_);
+    if (leftovers == Leftovers::refuse)
+      refuse_leftovers(destination_, directory_, !identity.empty());
     if (leftovers == Leftovers::resume && is_of_job(files_, directory_, identity)) return;
     files_.remove_all(directory_);
     lock_.reset();

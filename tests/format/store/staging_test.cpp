@@ -97,7 +97,7 @@ TEST_F(StagingTest, NamesWhatAnEarlierJobLeftAndHowToRemoveIt) {
   EXPECT_THAT(
       error_of_start(directory_ / "ckpt", Leftovers::refuse, Errc::exists),
       StrEq(fmt::format("cannot write to '{}': an earlier job that did not finish left '{}'; "
-                        "`--resume` completes it, `--discard` removes it and starts anew",
+                        "`--discard` removes it and starts anew",
                         (directory_ / "ckpt").string(), temporary_.string())));
   EXPECT_TRUE(fs::exists(temporary_ / "old"));
 
