@@ -74,6 +74,7 @@ struct Hdf5ViewCheck::State {
   void begin_object(std::string_view line);
   void end_object();
   bool refused(const ViewObject& found, const Extent* extent);
+  bool has_other_filter(const ViewObject& found, const Extent* extent);
   void compare(const ViewObject& found);
   void compare_properties(const ViewObject& found, const ViewObject& expected,
                           std::optional<std::uint32_t> extent);
@@ -272,13 +273,18 @@ bool Hdf5ViewCheck::State::refused(const ViewObject& found, const Extent* extent
            fmt::format("'{}': {} is {}: it leads out of the file", name, path, outside));
     return true;
   }
+  return has_other_filter(found, extent);
+}
+
+// Filters are code: one that the index does not mean is told apart from other differences.
+bool Hdf5ViewCheck::State::has_other_filter(const ViewObject& found, const Extent* extent) {
   const bool chunked = extent != nullptr && is_chunked(*extent);
   for (const auto& [key, text] : found.properties) {
     if (!key.starts_with("filter.")) continue;
     if (chunked && native::is_filter_of(*extent, key, text)) continue;
     report("RM607", shortened(text), "",
-           fmt::format("'{}': {} is packed with filter {}, but its index says that {}", name, path,
-                       shortened(text),
+           fmt::format("'{}': {} is packed with filter {}, but its index says that {}", name,
+                       shortened(found.path), shortened(text),
                        chunked ? "its chunks are shuffled and zstd frames" : "it is not packed"));
     return true;
   }
