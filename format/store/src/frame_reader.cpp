@@ -27,34 +27,67 @@ std::size_t as_size(std::int64_t value) { return static_cast<std::size_t>(value)
 
 FrameReader::Chunk FrameReader::chunk(const Extent& extent, std::int64_t k) {
   const std::int64_t number = extent.first_frame + k;
-  {
-    const std::lock_guard lock(mutex_);
+  if (Chunk known = find(number)) return known;
+  Chunk chunk;
+  try {
+    chunk = read_chunk(extent, k);
+  } catch (...) {
+    keep(number, nullptr);  // those who wait see for themselves
+    throw;
+  }
+  keep(number, chunk);
+  return chunk;
+}
+
+// The chunk, if it is there or was under way; otherwise it is under way from now on.
+FrameReader::Chunk FrameReader::find(std::int64_t number) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
     if (const auto found = kept_.find(number); found != kept_.end()) {
       recent_.splice(recent_.begin(), recent_, found->second);
       return recent_.front().second;
     }
+    if (under_way_.insert(number).second) return nullptr;
+    unpacked_.wait(lock);
   }
-  // Two may both unpack it: better than that all wait for one.
-  Chunk chunk = read_chunk(extent, k);
+}
+
+void FrameReader::keep(std::int64_t number, const Chunk& chunk) {
   const std::lock_guard lock(mutex_);
-  if (kept_.contains(number)) return chunk;
+  under_way_.erase(number);
+  unpacked_.notify_all();
+  if (!chunk) return;
   recent_.emplace_front(number, chunk);
   kept_[number] = recent_.begin();
-  bytes_ += chunk->size_bytes();
-  while (bytes_ > kept_bytes) {
-    bytes_ -= recent_.back().second->size_bytes();
+  while (std::ssize(recent_) * most_chunk_bytes > kept_bytes) {
     kept_.erase(recent_.back().first);
     recent_.pop_back();
   }
-  return chunk;
+}
+
+std::shared_ptr<Buffer> FrameReader::take_buffer() {
+  std::unique_ptr<Buffer> buffer;
+  {
+    const std::lock_guard lock(pool_->mutex);
+    if (!pool_->idle.empty()) {
+      buffer = std::move(pool_->idle.back());
+      pool_->idle.pop_back();
+    }
+  }
+  if (!buffer) buffer = std::make_unique<Buffer>(most_chunk_bytes);
+  return {buffer.release(), [pool = pool_](Buffer* used) {
+            const std::lock_guard lock(pool->mutex);
+            pool->idle.emplace_back(used);
+          }};
 }
 
 FrameReader::Chunk FrameReader::read_chunk(const Extent& extent, std::int64_t k) {
   const Frame& frame = extents_.frames(extent)[as_size(k)];
-  Buffer stored(frame.length_bytes);
-  read_(extent.file, frame.offset_bytes, stored.bytes());
+  const std::shared_ptr<Buffer> buffer = take_buffer();
+  const auto stored = buffer->bytes().first(as_size(frame.length_bytes));
+  read_(extent.file, frame.offset_bytes, stored);
   if (const auto blocks = extents_.blocks(extent); !blocks.empty()) {
-    const Digest found = digest_of(stored.bytes());
+    const Digest found = digest_of(stored);
     if (found != blocks[as_size(k)]) {
       refuse(extents_, extent, frame,
              fmt::format("they hash to {}, but {} is recorded; the file changed after it was "
@@ -62,8 +95,9 @@ FrameReader::Chunk FrameReader::read_chunk(const Extent& extent, std::int64_t k)
                          to_string(found), to_string(blocks[as_size(k)])));
     }
   }
-  auto chunk = std::make_shared<Buffer>(whole_chunk_bytes(tensors_[extent.tensor].dtype, extent));
-  unpack(extent, k, stored.bytes(), chunk->bytes());
+  std::shared_ptr<Buffer> chunk = take_buffer();
+  const std::int64_t whole = whole_chunk_bytes(tensors_[extent.tensor].dtype, extent);
+  unpack(extent, k, stored, chunk->bytes().first(as_size(whole)));
   return chunk;
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -17,7 +19,9 @@
 namespace remesh {
 
 /// Reads compressed chunks: the frame, its CRC, then what it holds. Keeps the last few chunks,
-/// since those who read boxes come back for the rest of one. Thread-safe.
+/// since those who read boxes come back for the rest of one; who asks for a chunk that another is
+/// just unpacking waits for it. Memory is used again, since new pages cost more than they are
+/// worth. Thread-safe.
 class FrameReader {
  public:
   using Read = std::function<void(std::uint32_t file, std::int64_t offset, std::span<std::byte>)>;
@@ -30,9 +34,10 @@ class FrameReader {
   FrameReader(const ExtentMap& extents, std::span<const TensorDesc> tensors, const Read& read)
       : extents_(extents), tensors_(tensors), read_(read) {}
 
-  /// The bytes of chunk k of an extent, a whole one: those that a short one has, and zeros. Throws
-  /// Error(corrupt, RM207), with file and bytes, if the frame does not have its recorded CRC, does
-  /// not unpack to a chunk, or has other than zeros behind it.
+  /// The bytes of chunk k of an extent, a whole one: those that a short one has, and zeros; what
+  /// lies behind them in the buffer means nothing. Throws Error(corrupt, RM207), with file and
+  /// bytes, if the frame does not have its recorded CRC, does not unpack to a chunk, or has other
+  /// than zeros behind it.
   Chunk chunk(const Extent& extent, std::int64_t k);
 
   /// Unpacks bytes that were read from a frame, and whose CRC was checked. Otherwise as chunk().
@@ -40,17 +45,28 @@ class FrameReader {
               std::span<std::byte> into);
 
  private:
+  // Buffers of one size, of which those that nobody uses wait for the next one.
+  struct Pool {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<Buffer>> idle;
+  };
+
+  std::shared_ptr<Buffer> take_buffer();
+  Chunk find(std::int64_t number);
+  void keep(std::int64_t number, const Chunk& chunk);
   Chunk read_chunk(const Extent& extent, std::int64_t k);
   std::unique_ptr<native::Decoder> take_decoder();
 
   const ExtentMap& extents_;
   const std::span<const TensorDesc> tensors_;
   const Read& read_;
+  const std::shared_ptr<Pool> pool_ = std::make_shared<Pool>();
   std::mutex mutex_;
+  std::condition_variable unpacked_;
+  std::set<std::int64_t> under_way_;
   std::vector<std::unique_ptr<native::Decoder>> idle_;
   std::list<std::pair<std::int64_t, Chunk>> recent_;  // the last one asked for comes first
   std::unordered_map<std::int64_t, decltype(recent_)::iterator> kept_;
-  std::int64_t bytes_ = 0;
 };
 
 }  // namespace remesh
