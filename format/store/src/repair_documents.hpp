@@ -20,8 +20,6 @@ struct Documents {
   std::vector<std::string> side;         ///< in catalog order
 };
 
-inline constexpr std::string_view signature_name = "manifest.json.minisig";
-
 /// Reads and mends them; what was mended, lost and left out goes to the report. Nothing if the
 /// manifest is lost, without which nothing else can be told. Throws what the file system throws;
 /// Error(unsupported, RM102) for another version.

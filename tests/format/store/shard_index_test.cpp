@@ -259,7 +259,8 @@ TEST(ShardIndex, ImpossibleFramesAreRefusedAndNamed) {
     const char* message;
   } cases[] = {
       {"a dim too many", [](auto& i) { i.extents[0].chunk_dim = 2; },
-       "RM207: its index cuts [0, 5) x [0, 4) of 'w' (f32, [0, 8) x [0, 4)) into chunks of 2 along dim 2"},
+       "RM207: its index cuts [0, 5) x [0, 4) of 'w' (f32, [0, 8) x [0, 4)) into chunks of 2 along "
+       "dim 2"},
       {"chunks of nothing", [](auto& i) { i.extents[0].chunk_size = 0; }, "into chunks of 0"},
       {"of less", [](auto& i) { i.extents[0].chunk_size = -1; }, "into chunks of -1"},
       {"of more than there is", [](auto& i) { i.extents[0].chunk_size = 6; }, "into chunks of 6"},
