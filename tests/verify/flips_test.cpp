@@ -211,9 +211,9 @@ class CompressedFlips : public ::testing::Test {
     const Box box =
         is_chunked(*place.extent) ? chunk_box(*place.extent, place.k) : place.extent->box;
     EXPECT_EQ(finding.box, box);
-    EXPECT_THAT(finding.message,
-                HasSubstr(fmt::format("; 1 flipped bit from bit {} of byte {} on explains it", bit,
-                                      offset)));
+    EXPECT_THAT(
+        finding.message,
+        HasSubstr(fmt::format("; one flipped bit explains it: bit {} of byte {}", bit, offset)));
   }
 
   void expect_found(const std::string& file, std::int64_t offset, unsigned bit) {
