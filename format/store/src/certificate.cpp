@@ -11,7 +11,6 @@
 namespace remesh {
 namespace {
 
-using native::append_number;
 using native::append_shape;
 using native::append_text;
 using native::dump;

@@ -14,10 +14,10 @@
 
 namespace remesh::native {
 
-FrameWriter::FrameWriter(int level, std::vector<Series> series, OpenFile open)
+FrameWriter::FrameWriter(int level, const std::vector<Series>& series, OpenFile open)
     : level_(level), open_(std::move(open)) {
   std::int64_t count = 0;
-  for (Series& each : series) {
+  for (const Series& each : series) {
     count = std::max(count, each.last);
     appending_.push_back({each, each.first, {}});
   }

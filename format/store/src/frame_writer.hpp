@@ -30,7 +30,7 @@ class FrameWriter {
 
   using OpenFile = std::function<std::shared_ptr<File>(std::uint32_t file)>;
 
-  FrameWriter(int level, std::vector<Series> series, OpenFile open);
+  FrameWriter(int level, const std::vector<Series>& series, OpenFile open);
 
   /// Compresses `chunk`, a whole one, and appends it as each of the frames `numbers`, which lie in
   /// different files. `tap` hears of each once it is written, from this call or a later one, until

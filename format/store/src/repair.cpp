@@ -29,10 +29,10 @@ using Path = FileSystem::Path;
 
 class Repair {
  public:
-  Repair(FileSystem& files, const Path& source, const Path& destination,
-         const RepairOptions& options, const SweepContext& machine)
+  Repair(FileSystem& files, Path source, const Path& destination, const RepairOptions& options,
+         const SweepContext& machine)
       : files_(files),
-        source_(source),
+        source_(std::move(source)),
         machine_(machine),
         staging_(files, destination, options.job_id,
                  options.discard_leftovers ? Leftovers::discard : Leftovers::refuse) {}
@@ -199,8 +199,8 @@ std::int64_t Repair::stored_bytes() const {
 void Repair::write() {
   staging_.check_room(stored_bytes());
   std::int64_t payload = 0;
-  for (std::uint32_t shard = 0; shard < shards_.size(); ++shard) {
-    for (const Extent& extent : shards_[shard].extents) payload += extent.length_bytes;
+  for (const ShardState& shard : shards_) {
+    for (const Extent& extent : shard.extents) payload += extent.length_bytes;
   }
   machine_.progress.begin("writing", payload);
   for (std::uint32_t shard = 0; shard < shards_.size(); ++shard) {

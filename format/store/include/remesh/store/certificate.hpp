@@ -20,7 +20,7 @@ namespace remesh {
 inline constexpr std::string_view certificate_name = "proof.json";
 
 /// The text ends in the digest of all that is before: ,"this_digest":"crc64xz:0123456789abcdef"}
-inline constexpr std::string_view certificate_end = ",\"this_digest\":\"";
+inline constexpr std::string_view certificate_end = R"(,"this_digest":")";
 inline constexpr std::size_t certificate_end_bytes = certificate_end.size() + 24 + 2;
 
 /// Something of the source that the target has not: a tensor or a side file, by name.
