@@ -218,8 +218,8 @@ class Judge:
             yield from self.expect_exit(run, 0, 128 + point.value, -point.value)
         elif not case.is_exact:
             yield from self.expect_exit(run, 0, 128 + point.value)
-        else:  # publishing is a sync and a rename; once that is begun it is done
-            publishes = int(point.at[1:]) >= case.rename_number() - 1
+        else:  # publishing is an unlink, a sync and a rename; once that is begun it is done
+            publishes = int(point.at[1:]) >= case.rename_number() - 2
             yield from self.expect_exit(run, 0 if publishes else 128 + point.value)
         yield from self.old_or_new(case, box, run.code == 0, may_leave=case.has_leftover)
 

@@ -35,10 +35,11 @@ std::vector<BlockId> RepairBlocks::elsewhere(std::uint32_t tensor, const Box& bo
                                              std::uint32_t shard, std::uint32_t copy,
                                              std::int64_t k) const {
   const auto key = std::tie(tensor, box);
-  const auto range = std::ranges::equal_range(
-      by_box_, key, {}, [this](const Place& place) { return box_of(extent(place)); });
+  const auto box_at = [this](const Place& place) { return box_of(extent(place)); };
   std::vector<BlockId> all;
-  for (const Place& place : range) {
+  for (auto at = std::ranges::lower_bound(by_box_, key, {}, box_at);
+       at != by_box_.end() && box_at(*at) == key; ++at) {
+    const Place& place = *at;
     if (place.first == shard && extent(place).copy == copy) continue;
     if (k < num_blocks(extent(place))) all.push_back({place.first, place.second, k});
   }
