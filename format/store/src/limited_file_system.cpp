@@ -69,12 +69,12 @@ class LimitedFileSystem::LimitedFile final : public File {
 
 LimitedFileSystem::LimitedFileSystem(FileSystem& inner, std::int64_t bytes_per_second,
                                      const StopFlag* stop)
-    : inner_(inner), rate_(std::make_shared<Rate>(bytes_per_second, stop)) {}
+    : ForwardingFileSystem(inner), rate_(std::make_shared<Rate>(bytes_per_second, stop)) {}
 
 LimitedFileSystem::~LimitedFileSystem() = default;
 
 std::unique_ptr<File> LimitedFileSystem::open(const Path& path) const {
-  return std::make_unique<LimitedFile>(inner_.open(path), rate_);
+  return std::make_unique<LimitedFile>(inner().open(path), rate_);
 }
 
 }  // namespace remesh

@@ -64,9 +64,9 @@ class ResumingFileSystem::Resumed final : public File {
 std::int64_t ResumingFileSystem::kept_bytes() const noexcept { return kept_->load(); }
 
 std::unique_ptr<File> ResumingFileSystem::create(const Path& path) {
-  const auto entry = is_in_staging(path) ? files_.look(path) : std::nullopt;
-  if (!entry) return files_.create(path);
-  std::unique_ptr<File> file = files_.open_for_writing(path);
+  const auto entry = is_in_staging(path) ? inner().look(path) : std::nullopt;
+  if (!entry) return inner().create(path);
+  std::unique_ptr<File> file = inner().open_for_writing(path);
   file->sync();
   file->forget_cache();
   {
@@ -77,16 +77,16 @@ std::unique_ptr<File> ResumingFileSystem::create(const Path& path) {
 }
 
 std::unique_ptr<File> ResumingFileSystem::open_for_writing(const Path& path) {
-  std::unique_ptr<File> file = files_.open_for_writing(path);
+  std::unique_ptr<File> file = inner().open_for_writing(path);
   const std::lock_guard lock(mutex_);
   if (!found_.contains(path)) return file;
   return std::make_unique<Resumed>(std::move(file), kept_);
 }
 
 void ResumingFileSystem::create_directory(const Path& path) {
-  const auto entry = is_in_staging(path) ? files_.look(path) : std::nullopt;
+  const auto entry = is_in_staging(path) ? inner().look(path) : std::nullopt;
   if (entry && entry->kind == EntryKind::directory) return;
-  files_.create_directory(path);
+  inner().create_directory(path);
 }
 
 }  // namespace remesh

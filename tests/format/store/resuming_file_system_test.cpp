@@ -13,29 +13,16 @@ namespace {
 namespace fs = std::filesystem;
 
 // Counts what is truly written.
-class CountingFiles final : public FileSystem {
+class CountingFiles final : public ForwardingFileSystem {
  public:
   std::int64_t written = 0;
   int synced = 0;
 
-  std::unique_ptr<File> open(const Path& path) const override { return inner_.open(path); }
-  std::unique_ptr<File> create(const Path& path) override { return wrap(inner_.create(path)); }
+  CountingFiles() : ForwardingFileSystem(posix_file_system()) {}
+
+  std::unique_ptr<File> create(const Path& path) override { return wrap(inner().create(path)); }
   std::unique_ptr<File> open_for_writing(const Path& path) override {
-    return wrap(inner_.open_for_writing(path));
-  }
-  std::optional<Entry> look(const Path& path) const override { return inner_.look(path); }
-  std::vector<Entry> list(const Path& directory) const override { return inner_.list(directory); }
-  void create_directory(const Path& path) override { inner_.create_directory(path); }
-  void remove_all(const Path& path) override { inner_.remove_all(path); }
-  void rename_no_replace(const Path& from, const Path& to) override {
-    inner_.rename_no_replace(from, to);
-  }
-  bool sync_directory(const Path& path) override { return inner_.sync_directory(path); }
-  std::unique_ptr<DirectoryLock> try_lock(const Path& directory) override {
-    return inner_.try_lock(directory);
-  }
-  std::int64_t free_bytes(const Path& directory) const override {
-    return inner_.free_bytes(directory);
+    return wrap(inner().open_for_writing(path));
   }
 
  private:
@@ -65,8 +52,6 @@ class CountingFiles final : public FileSystem {
   std::unique_ptr<File> wrap(std::unique_ptr<File> file) {
     return std::make_unique<Counted>(std::move(file), *this);
   }
-
-  FileSystem& inner_ = posix_file_system();
 };
 
 class ResumingTest : public ::testing::Test {

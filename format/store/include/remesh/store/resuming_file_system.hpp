@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "remesh/store/file_system.hpp"
+#include "remesh/store/forwarding_file_system.hpp"
 
 namespace remesh {
 
@@ -20,35 +20,20 @@ namespace remesh {
 /// A file that was there is synced, and its cached pages are given up, before anything is compared:
 /// a page that the system could not write must not count because it is still in memory. `files`
 /// must outlive it.
-class ResumingFileSystem final : public FileSystem {
+class ResumingFileSystem final : public ForwardingFileSystem {
  public:
-  explicit ResumingFileSystem(FileSystem& files) : files_(files) {}
+  explicit ResumingFileSystem(FileSystem& files) : ForwardingFileSystem(files) {}
 
   /// Bytes that were compared and needed no writing.
   std::int64_t kept_bytes() const noexcept;
 
-  std::unique_ptr<File> open(const Path& path) const override { return files_.open(path); }
   std::unique_ptr<File> create(const Path& path) override;
   std::unique_ptr<File> open_for_writing(const Path& path) override;
-  std::optional<Entry> look(const Path& path) const override { return files_.look(path); }
-  std::vector<Entry> list(const Path& directory) const override { return files_.list(directory); }
   void create_directory(const Path& path) override;
-  void remove_all(const Path& path) override { files_.remove_all(path); }
-  void rename_no_replace(const Path& from, const Path& to) override {
-    files_.rename_no_replace(from, to);
-  }
-  bool sync_directory(const Path& path) override { return files_.sync_directory(path); }
-  std::unique_ptr<DirectoryLock> try_lock(const Path& directory) override {
-    return files_.try_lock(directory);
-  }
-  std::int64_t free_bytes(const Path& directory) const override {
-    return files_.free_bytes(directory);
-  }
 
  private:
   class Resumed;
 
-  FileSystem& files_;
   std::mutex mutex_;
   std::set<Path> found_;  // files that were there
   std::shared_ptr<std::atomic<std::int64_t>> kept_ = std::make_shared<std::atomic<std::int64_t>>(0);
