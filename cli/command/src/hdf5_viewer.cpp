@@ -15,16 +15,7 @@
 #include "exit_code.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/hdf5_view.hpp"
-
-// The sanitizers reserve more address space than any limit that would be of use.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define REMESH_SANITIZED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define REMESH_SANITIZED
-#endif
+#include "sanitized.hpp"
 
 namespace remesh {
 namespace {
@@ -49,6 +40,7 @@ void confine(unsigned seconds, pid_t parent) {
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, 0);
   limit(RLIMIT_CPU, seconds);
+// The sanitizers reserve more address space than any limit that would be of use.
 #ifndef REMESH_SANITIZED
   limit(RLIMIT_AS, most_memory_bytes);
 #endif

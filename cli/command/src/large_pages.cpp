@@ -4,14 +4,7 @@
 // this is a hint. glibc has a tunable for the same, but for the environment alone.
 //
 // The sanitizers bring their own operator new.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define REMESH_SANITIZED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define REMESH_SANITIZED
-#endif
+#include "sanitized.hpp"
 
 #ifndef REMESH_SANITIZED
 
