@@ -9,9 +9,11 @@ import subprocess
 TIMES = 5
 LEVEL = 1
 LEAST = "64MiB"  # that any job may be given
-NAMES = ("compress.write.vs_loops", "compress.write.mb_per_s", "compress.read.vs_loops", "compress.read.mb_per_s",
-         "compress.verify.vs_loops", "compress.verify.mb_per_s", "compress.ratio",
-         "compress.peak_memory", "compress.read.peak_memory")
+JOBS = ("write", "read", "verify")
+KINDS = ("vs_loops", "vs_same_loops", "mb_per_s")
+NAMES = (*(f"compress.{job}.{kind}" for job in JOBS for kind in KINDS),
+         "compress.ratio", "compress.peak_memory", "compress.read.peak_memory")
+WHAT = {"write": f"HF to native --compress zstd:{LEVEL}", "read": "native to HF", "verify": "verify --level full"}
 
 
 class Compression:
@@ -27,9 +29,9 @@ class Compression:
         self.bench.make("llama-1gib.json", self.hf, "--normal", "--shard-size", "100GB")
         return sum(path.stat().st_size for path in self.hf.glob("*.safetensors"))
 
-    def loops(self):
+    def loops(self, *options):
         """MB/s to compress and to decompress, and the ratio, of as many threads as a job has workers."""
-        command = [self.bench.compress_loops, *self.hf.glob("*.safetensors"), "2", str(LEVEL), str(self.workers)]
+        command = [self.bench.compress_loops, *self.hf.glob("*.safetensors"), "2", str(LEVEL), str(self.workers), *options]
         said = subprocess.run([str(part) for part in command], check=True, stdout=subprocess.PIPE).stdout
         return [float(number) for number in said.split()]
 
@@ -53,20 +55,15 @@ def measure_compression(bench):
     shutil.rmtree(home, ignore_errors=True)
     run = Compression(bench, home)
     size = run.make()
-    writes, reads, verifies, of_loops = [], [], [], []
-    for number in range(TIMES + 1):
-        packing, unpacking, _ = run.loops()
-        write = size / 1e6 / run.job(*run.to_pack)
+    rounds = []
+    for _ in range(TIMES + 1):
+        loops, same = run.loops(), run.loops("ours")
+        write = run.job(*run.to_pack)
         shutil.rmtree(run.packed, ignore_errors=True)
         run.out.rename(run.packed)
-        read = size / 1e6 / run.job(*run.to_unpack)
-        verify = size / 1e6 / bench.remesh("verify", run.packed, "-j", run.workers)[0]
-        if number:  # the first only touches the memory
-            writes.append((write / packing, write))
-            reads.append((read / unpacking, read))
-            verifies.append((verify / unpacking, verify))
-            of_loops.append((packing, unpacking))
-    note_speeds(bench, run.workers, writes, reads, verifies, of_loops)
+        seconds = (write, run.job(*run.to_unpack), bench.remesh("verify", run.packed, "-j", run.workers)[0])
+        rounds.append((loops, same, [size / 1e6 / each for each in seconds]))
+    note_speeds(bench, run.workers, rounds[1:])  # the first only touches the memory
     stored = sum(path.stat().st_size for path in run.packed.glob("*.h5"))
     bench.note("compress.ratio", size / stored, "ratio",
                f"bytes of the HF file / of the shards; bf16, deviation 0.02, zstd {LEVEL}")
@@ -74,20 +71,19 @@ def measure_compression(bench):
     shutil.rmtree(home)
 
 
-def note_speeds(bench, workers, writes, reads, verifies, of_loops):
-    packing, unpacking = (statistics.median(column) for column in zip(*of_loops))
+def note_speeds(bench, workers, rounds):
     load = f"{workers} workers, load {os.getloadavg()[0]:.1f}"
-    bench.note("compress.write.vs_loops", statistics.median(ratio for ratio, _ in writes), "ratio",
-               f"HF to native --compress zstd:{LEVEL} / {workers} threads of zstd alone; 1 GiB, tmpfs; {load}")
-    bench.note("compress.write.mb_per_s", statistics.median(speed for _, speed in writes), "MB/s",
-               f"of plain bytes; the loops: {packing:.0f}")
-    bench.note("compress.read.vs_loops", statistics.median(ratio for ratio, _ in reads), "ratio",
-               "the same of native to HF / threads that decompress")
-    bench.note("compress.read.mb_per_s", statistics.median(speed for _, speed in reads), "MB/s",
-               f"of plain bytes; the loops: {unpacking:.0f}")
-    bench.note("compress.verify.vs_loops", statistics.median(ratio for ratio, _ in verifies), "ratio",
-               "the same of verify --level full, which writes nothing")
-    bench.note("compress.verify.mb_per_s", statistics.median(speed for _, speed in verifies), "MB/s", "of plain bytes")
+    for number, job in enumerate(JOBS):
+        at = min(number, 1)  # to compress, or to decompress
+        speeds = [ours[number] for _, _, ours in rounds]
+        against = [statistics.median(pair[which][at] for pair in rounds) for which in (0, 1)]
+        for which, kind in enumerate(KINDS[:2]):
+            ratio = statistics.median(speed / pair[which][at] for speed, pair in zip(speeds, rounds))
+            loops = "as it is" if which == 0 else "with our parameters"
+            bench.note(f"compress.{job}.{kind}", ratio, "ratio",
+                       f"{WHAT[job]} / {workers} threads of zstd {loops}, nothing else; 1 GiB, tmpfs; {load}")
+        bench.note(f"compress.{job}.mb_per_s", statistics.median(speeds), "MB/s",
+                   f"of plain bytes; the loops: {against[0]:.0f}, with our parameters {against[1]:.0f}")
 
 
 def note_memory(bench, run):

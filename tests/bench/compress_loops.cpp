@@ -2,7 +2,9 @@
 // against. Chunks of 1 MiB are shuffled in memory beforehand; then so many threads do nothing but
 // compress them, each into room of its own, and then decompress them.
 //
-//   compress_loops FILE ELEMENT_BYTES LEVEL THREADS
+//   compress_loops FILE ELEMENT_BYTES LEVEL THREADS [ours]
+//
+// With `ours`, zstd looks for matches as rarely as remesh lets it; otherwise as it does by itself.
 //
 // FILE is of safetensors, or raw little-endian elements. Up to 512 MiB of it are taken. Prints the
 // MB/s of plain bytes to compress and to decompress, of all threads together by the clock on the
@@ -24,8 +26,10 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
+#define ZSTD_STATIC_LINKING_ONLY  // how rarely matches are looked for
 #include <zstd.h>
 
 #include "byte_shuffle.hpp"
@@ -92,17 +96,31 @@ double speed(std::size_t count, int threads,
   return static_cast<double>(count * chunk_bytes) / 1e6 / seconds.count();
 }
 
-void measure(const std::string& path, std::size_t element_bytes, int level, int threads) {
+void set(ZSTD_CCtx* context, ZSTD_cParameter parameter, int value) {
+  checked(ZSTD_CCtx_setParameter(context, parameter, value));
+}
+
+std::shared_ptr<ZSTD_CCtx> context_of(int level, bool ours) {
+  std::shared_ptr<ZSTD_CCtx> context(ZSTD_createCCtx(), ZSTD_freeCCtx);
+  set(context.get(), ZSTD_c_compressionLevel, level);
+  if (ours) {
+    set(context.get(), ZSTD_c_targetLength, 16);
+    set(context.get(), ZSTD_c_literalCompressionMode, ZSTD_ps_enable);
+  }
+  return context;
+}
+
+void measure(const std::string& path, std::size_t element_bytes, int level, int threads,
+             bool ours) {
   const std::vector<Bytes> chunks = shuffled_chunks(path, element_bytes);
   std::vector<Bytes> frames(chunks.size());
   for (Bytes& frame : frames) frame.resize(ZSTD_compressBound(chunk_bytes));
   std::vector<std::size_t> lengths(chunks.size());
 
   const double packing = speed(chunks.size(), threads, [&]() -> std::function<void(std::size_t)> {
-    const std::shared_ptr<ZSTD_CCtx> context(ZSTD_createCCtx(), ZSTD_freeCCtx);
-    return [&, context, level](std::size_t at) {
-      lengths[at] = checked(ZSTD_compressCCtx(context.get(), frames[at].data(), frames[at].size(),
-                                              chunks[at].data(), chunk_bytes, level));
+    return [&, context = context_of(level, ours)](std::size_t at) {
+      lengths[at] = checked(ZSTD_compress2(context.get(), frames[at].data(), frames[at].size(),
+                                           chunks[at].data(), chunk_bytes));
     };
   });
   const double unpacking = speed(chunks.size(), threads, [&]() -> std::function<void(std::size_t)> {
@@ -122,12 +140,13 @@ void measure(const std::string& path, std::size_t element_bytes, int level, int 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    std::fputs("usage: compress_loops FILE ELEMENT_BYTES LEVEL THREADS\n", stderr);
+  const bool ours = argc == 6 && std::string_view(argv[5]) == "ours";
+  if (argc != 5 && !ours) {
+    std::fputs("usage: compress_loops FILE ELEMENT_BYTES LEVEL THREADS [ours]\n", stderr);
     return 2;
   }
   try {
-    measure(argv[1], std::stoul(argv[2]), std::stoi(argv[3]), std::stoi(argv[4]));
+    measure(argv[1], std::stoul(argv[2]), std::stoi(argv[3]), std::stoi(argv[4]), ours);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "compress_loops: %s\n", error.what());

@@ -13,6 +13,7 @@
 #include "damage.hpp"
 #include "little_endian.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/store/chunks.hpp"
 
 namespace remesh::native {
 namespace {
@@ -26,6 +27,17 @@ constexpr int most_window_log = 23;
 
 constexpr std::size_t magic_bytes = 4;
 constexpr std::size_t shortest_frame = 6;  // magic, descriptor, and window or size
+
+// Weights hold nothing twice, and what looks like a match in them costs more than it saves. With
+// this stride zstd's fastest strategy looks for matches at so few bytes that it finds the long ones
+// alone: of normal bf16 weights it makes 2 % less in half the time, and they unpack faster too. It
+// takes a stride as a wish not to pack literals either, which are all that can be packed here.
+constexpr int fast_stride = 16;
+
+bool is_fast(int level) {
+  const auto chunk = static_cast<unsigned long long>(most_chunk_bytes);
+  return ZSTD_getCParams(level, chunk, 0).strategy == ZSTD_fast;
+}
 
 void check_level(int level) {
   if (level >= least_level && level <= most_level) return;
@@ -113,6 +125,10 @@ Encoder::Encoder(int level) {
   context_.reset(ZSTD_createCCtx());
   if (!context_) no_memory_for_zstd();
   set(context_.get(), ZSTD_c_compressionLevel, level);
+  if (is_fast(level)) {
+    set(context_.get(), ZSTD_c_targetLength, fast_stride);
+    set(context_.get(), ZSTD_c_literalCompressionMode, ZSTD_ps_enable);
+  }
   set(context_.get(), ZSTD_c_contentSizeFlag, 1);
   set(context_.get(), ZSTD_c_checksumFlag, 0);
 }

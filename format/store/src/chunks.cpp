@@ -57,6 +57,24 @@ Box chunk_box(const Extent& extent, std::int64_t k) noexcept {
   return box;
 }
 
+std::int64_t most_bytes_side_by_side(std::span<const TensorDesc> tensors,
+                                     const ExtentMap& extents) {
+  std::int64_t most = 0;
+  for (std::size_t tensor = 0; tensor < tensors.size(); ++tensor) {
+    std::int64_t bytes = 0;
+    const auto pieces = extents.of(tensor);
+    for (const std::uint32_t number : pieces) {
+      const Extent& extent = extents.extents()[number];
+      if (extent.copy != 0) break;
+      const bool beside = extent.box.ndim() > 0 &&
+                          extent.box[0].begin == extents.extents()[pieces.front()].box[0].begin;
+      if (beside && is_chunked(extent)) bytes += whole_chunk_bytes(tensors[tensor].dtype, extent);
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
 ByteRange chunk_range(DType dtype, const Extent& extent, std::int64_t k) noexcept {
   const std::int64_t row = row_bytes(dtype, extent);
   const Index along = chunks_along(extent);

@@ -27,7 +27,30 @@ std::size_t as_size(std::int64_t value) { return static_cast<std::size_t>(value)
 
 FrameReader::Chunk FrameReader::chunk(const Extent& extent, std::int64_t k) {
   const std::int64_t number = extent.first_frame + k;
-  if (Chunk known = find(number)) return known;
+  {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      if (Chunk known = find_locked(number)) return known;
+      if (under_way_.insert(number).second) break;
+      unpacked_.wait(lock);
+    }
+  }
+  return take(extent, k);
+}
+
+FrameReader::Chunk FrameReader::chunk_unless_awaited(const Extent& extent, std::int64_t k) {
+  const std::int64_t number = extent.first_frame + k;
+  {
+    const std::lock_guard lock(mutex_);
+    if (Chunk known = find_locked(number)) return known;
+    if (!under_way_.insert(number).second) return nullptr;
+  }
+  return take(extent, k);
+}
+
+// Precondition: it is under way for nobody else.
+FrameReader::Chunk FrameReader::take(const Extent& extent, std::int64_t k) {
+  const std::int64_t number = extent.first_frame + k;
   Chunk chunk;
   try {
     chunk = read_chunk(extent, k);
@@ -39,17 +62,11 @@ FrameReader::Chunk FrameReader::chunk(const Extent& extent, std::int64_t k) {
   return chunk;
 }
 
-// The chunk, if it is there or was under way; otherwise it is under way from now on.
-FrameReader::Chunk FrameReader::find(std::int64_t number) {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    if (const auto found = kept_.find(number); found != kept_.end()) {
-      recent_.splice(recent_.begin(), recent_, found->second);
-      return recent_.front().second;
-    }
-    if (under_way_.insert(number).second) return nullptr;
-    unpacked_.wait(lock);
-  }
+FrameReader::Chunk FrameReader::find_locked(std::int64_t number) {
+  const auto found = kept_.find(number);
+  if (found == kept_.end()) return nullptr;
+  recent_.splice(recent_.begin(), recent_, found->second);
+  return recent_.front().second;
 }
 
 void FrameReader::keep(std::int64_t number, const Chunk& chunk) {
@@ -59,7 +76,7 @@ void FrameReader::keep(std::int64_t number, const Chunk& chunk) {
   if (!chunk) return;
   recent_.emplace_front(number, chunk);
   kept_[number] = recent_.begin();
-  while (std::ssize(recent_) * most_chunk_bytes > kept_bytes) {
+  while (std::ssize(recent_) * most_chunk_bytes > most_kept_bytes_) {
     kept_.erase(recent_.back().first);
     recent_.pop_back();
   }

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "frame_reader.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/chunks.hpp"
+#include "remesh/store/reader.hpp"
 #include "remesh/store/writer.hpp"
 #include "shard_hdf5.hpp"
 
@@ -79,7 +79,7 @@ void FrameWriter::put(Appending& to, std::int64_t number, std::span<const std::b
   to.series.end_bytes = frame.offset_bytes + frame.length_bytes;
   open_(to.series.file)->write_at(frame.offset_bytes, bytes);
   frames_[static_cast<std::size_t>(number)] = frame;
-  if (tap) tap.frame(number, frame, bytes);
+  if (tap) tap.frame(number, frame, digest_of(bytes));
 }
 
 std::span<const Frame> FrameWriter::frames() const {
@@ -101,7 +101,7 @@ std::int64_t compressing_bytes(int level, int workers) {
 }
 
 std::int64_t unpacking_bytes(int workers) {
-  return FrameReader::kept_bytes +
+  return Reader::default_kept_bytes +
          workers * (native::Decoder::needed_bytes(most_chunk_bytes) + 2 * most_chunk_bytes);
 }
 

@@ -40,7 +40,8 @@ class PartReader {
              std::int64_t element_bytes, std::span<std::byte> into)
       : source_(source), frames_(frames), tap_(tap), element_bytes_(element_bytes), into_(into) {}
 
-  // The same of an extent in chunks, chunk by chunk.
+  // The same of an extent in chunks, chunk by chunk. Those that another is just unpacking come
+  // last, with read_awaited.
   void read_chunks(const Common& common, const Box& part) {
     const std::int64_t width = element_bytes_;
     const auto byte_of = [&](const Box& corner) {
@@ -58,10 +59,18 @@ class PartReader {
       const Box chunk_box_here = chunk_box(common.extent, k);
       const auto shared = intersect(chunk_box_here, part);
       if (!shared) continue;
-      const FrameReader::Chunk chunk = frames_.chunk(common.extent, k);
-      copy_box(*shared, chunk_box_here, chunk->bytes().data(), common.wanted, into_.data(), width);
-      if (tap_) tell(common.extent.first_frame + k, chunk_box_here, *shared, chunk->bytes());
+      const FromChunk from{common.extent, k, chunk_box_here, *shared, common.wanted};
+      if (const FrameReader::Chunk chunk = frames_.chunk_unless_awaited(common.extent, k)) {
+        copy(from, chunk->bytes());
+      } else {
+        awaited_.push_back(from);
+      }
     }
+  }
+
+  void read_awaited() {
+    for (const FromChunk& from : awaited_) copy(from, frames_.chunk(from.extent, from.k)->bytes());
+    awaited_.clear();
   }
 
   void read(const Common& common, const Box& part) {
@@ -80,6 +89,19 @@ class PartReader {
   }
 
  private:
+  struct FromChunk {
+    const Extent& extent;
+    std::int64_t k;
+    Box chunk;
+    Box part;
+    Box wanted;
+  };
+
+  void copy(const FromChunk& from, std::span<const std::byte> bytes) {
+    copy_box(from.part, from.chunk, bytes.data(), from.wanted, into_.data(), element_bytes_);
+    if (tap_) tell(from.extent.first_frame + from.k, from.chunk, from.part, bytes);
+  }
+
   // Tells the tap of a part of a chunk, run by run.
   void tell(std::int64_t frame, const Box& chunk, const Box& part,
             std::span<const std::byte> bytes) {
@@ -121,6 +143,7 @@ class PartReader {
   const std::int64_t element_bytes_;
   const std::span<std::byte> into_;
   Buffer scratch_;
+  std::vector<FromChunk> awaited_;
 };
 
 [[noreturn]] void fail_incomplete(const TensorDesc& desc, const Box& box, const Box& missing) {
@@ -166,12 +189,15 @@ class ExtentReader final : public Reader {
         reader.read(common, part);
       }
     }
+    reader.read_awaited();
   }
 
   void unpack(const Extent& extent, std::int64_t k, std::span<const std::byte> stored,
               std::span<std::byte> into) const override {
     frames_.unpack(extent, k, stored, into);
   }
+
+  void keep_unpacked(std::int64_t bytes) const override { frames_.keep_at_most(bytes); }
 
   void read_bytes(std::uint32_t file, std::int64_t offset,
                   std::span<std::byte> into) const override {

@@ -46,9 +46,10 @@ void visit_frame(const Visit& visit, std::int64_t number, std::span<const std::b
   const Extent& extent = map.extents()[map.extent_of_frame(number)];
   const std::int64_t k = number - extent.first_frame;
   const auto at = static_cast<std::size_t>(k);
-  visit.tap.frame(number, map.frames(extent)[at], stored);
+  const Digest digest = digest_of(stored);
+  visit.tap.frame(number, map.frames(extent)[at], digest);
   const auto blocks = map.blocks(extent);
-  if (!blocks.empty() && digest_of(stored) != blocks[at]) return;
+  if (!blocks.empty() && digest != blocks[at]) return;
   const DType dtype = visit.reader.catalog().tensors[extent.tensor].dtype;
   const auto chunk = buffer.first(static_cast<std::size_t>(whole_chunk_bytes(dtype, extent)));
   try {

@@ -109,20 +109,20 @@ Tap Tally::tap() {
   return {[this](std::uint32_t file, std::int64_t offset, Tap::Bytes bytes) {
             add(file, offset, bytes);
           },
-          [this](std::int64_t number, const Frame& place, Tap::Bytes bytes) {
-            add_frame(number, place, bytes);
+          [this](std::int64_t number, const Frame& place, Digest digest) {
+            add_frame(number, place, digest);
           },
           [this](std::int64_t number, std::int64_t within, Tap::Bytes bytes) {
             add_unpacked(number, within, bytes);
           }};
 }
 
-void Tally::add_frame(std::int64_t number, const Frame& place, std::span<const std::byte> bytes) {
-  stored_.fetch_add(std::ssize(bytes), std::memory_order_relaxed);
+void Tally::add_frame(std::int64_t number, const Frame& place, Digest digest) {
+  stored_.fetch_add(place.length_bytes, std::memory_order_relaxed);
   if (!blocks_) return;
   const std::uint32_t extent = extents_.extent_of_frame(number);
   const std::int64_t k = number - extents_.extents()[extent].first_frame;
-  blocks_[as_size(first_block_[extent] + k)] = digest_of(bytes).value;
+  blocks_[as_size(first_block_[extent] + k)] = digest.value;
   frames_[as_size(number)] = place;
 }
 

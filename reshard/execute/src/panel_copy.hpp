@@ -27,13 +27,22 @@ inline constexpr std::int64_t most_panel_bytes = std::int64_t{2} << 20;
 /// The smallest: with less, a job does not begin.
 inline constexpr std::int64_t least_panel_bytes = std::int64_t{64} << 10;
 
-/// How many chunks are compressed at a time, where a target is.
-inline constexpr unsigned batch_for_each_worker = 8;
+/// How many chunks may be under way, or wait until they can be appended, where a target is
+/// compressed.
+inline constexpr unsigned window_for_each_worker = 8;
 
 /// What one buffer of one worker may have: a quarter of the budget is for panels.
 constexpr std::int64_t panel_limit(std::int64_t limit_bytes, std::int64_t workers, int buffers) {
   const std::int64_t share = limit_bytes / 4 / (buffers * workers);
   return share < most_panel_bytes ? share : most_panel_bytes;
+}
+
+/// What a reader keeps of unpacked chunks: those that lie side by side (chunks.hpp), for the panels
+/// of two workers, but at most an eighth of the budget.
+constexpr std::int64_t kept_unpacked_bytes(std::int64_t side_by_side, std::int64_t limit_bytes) {
+  const std::int64_t share = limit_bytes / 8;
+  const std::int64_t wanted = 2 * side_by_side < share ? 2 * side_by_side : share;
+  return wanted > Reader::default_kept_bytes ? wanted : Reader::default_kept_bytes;
 }
 
 /// All panels of all tensors of the target. A panel has at most `max_bytes` in either dtype; for

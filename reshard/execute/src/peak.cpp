@@ -86,7 +86,7 @@ std::int64_t packing_bytes(const ExtentMap& stored, const WriterOptions& options
   if (!stored.all_frames().empty()) bytes += unpacking_bytes(workers);
   if (options.compress_level) {
     bytes += compressing_bytes(*options.compress_level, workers) +
-             std::int64_t{detail::batch_for_each_worker} * workers * most_chunk_bytes;
+             std::int64_t{detail::window_for_each_worker} * workers * most_chunk_bytes;
   }
   return bytes;
 }
@@ -97,17 +97,20 @@ struct Moved {
   std::int64_t tensors = 0;  // of those
   std::int64_t largest = 0;  // what a buffer can be asked to hold
   int buffers = 0;
+  std::int64_t unpacked = 0;  // side by side, in the source
 
-  // Buffers, and the list of all panels.
+  // Buffers, the list of all panels, and what is kept of the source beyond unpacking_bytes().
   std::int64_t memory(std::int64_t limit_bytes) const {
     const std::int64_t most = detail::panel_limit(limit_bytes, 1, buffers);
     const std::int64_t panels = bytes / std::max(most, std::int64_t{1}) + tensors;
-    return buffers * std::min(largest, most) + panels * panel_entry_bytes;
+    return buffers * std::min(largest, most) + panels * panel_entry_bytes +
+           detail::kept_unpacked_bytes(unpacked, limit_bytes) - Reader::default_kept_bytes;
   }
 };
 
-Moved moved_of(const Catalog& source, const Catalog& wanted, int workers) {
+Moved moved_of(const Catalog& source, const ExtentMap& stored, const Catalog& wanted, int workers) {
   Moved moved;
+  moved.unpacked = most_bytes_side_by_side(source.tensors, stored);
   moved.buffers = (any_cast(source, wanted) ? 3 : 2) * workers;
   for (const auto* catalog : {&source, &wanted}) {
     std::int64_t bytes = 0;
@@ -140,7 +143,7 @@ std::int64_t least_limit(std::int64_t fixed, const Moved& moved) {
 PeakMemory peak_memory(const Catalog& source, const ExtentMap& stored, const Catalog& wanted,
                        const WriterOptions& options, int workers, std::int64_t limit_bytes) {
   const std::int64_t copies = options.copies;
-  const Moved moved = moved_of(source, wanted, workers);
+  const Moved moved = moved_of(source, stored, wanted, workers);
   PeakMemory memory;
   memory.pieces = target_pieces(wanted, copies);
   const std::int64_t fixed = fixed_bytes(source, stored, wanted, memory.pieces, workers) +

@@ -17,6 +17,7 @@
 #include "remesh/store/certificate.hpp"
 #include "remesh/store/chunks.hpp"
 #include "remesh/store/sweep.hpp"
+#include "sliding_window.hpp"
 
 namespace remesh {
 namespace {
@@ -97,21 +98,22 @@ std::int64_t buffer_bytes(const Catalog& source, const Catalog& target,
   return most;
 }
 
-// A frame that is ready before its turn waits in memory: so many panels at a time are under way
-// that this is bounded, and no worker ever waits for another but at the end of a batch.
-void run_in_batches(Context& context, const Writer& target, std::size_t count,
-                    const std::function<void(std::size_t index, int worker)>& task) {
+// Frames are appended in the order of the panels. One that is ready before its turn waits in
+// memory, so panels that are under way stay close to each other.
+void run_in_window(Context& context, const Writer& target, std::size_t count,
+                   const std::function<void(std::size_t index, int worker)>& task) {
   const int workers = context.pool.size();
   if (target.extents().all_frames().empty()) return context.pool.run(count, task);
-  const std::size_t batch =
-      std::size_t{detail::batch_for_each_worker} * static_cast<std::size_t>(workers);
+  const std::size_t width =
+      std::size_t{detail::window_for_each_worker} * static_cast<std::size_t>(workers);
   const auto held = context.budget.reserve(
-      target.working_bytes(workers) + static_cast<std::int64_t>(batch) * most_chunk_bytes,
+      target.working_bytes(workers) + static_cast<std::int64_t>(width) * most_chunk_bytes,
       "compression");
-  for (std::size_t begin = 0; begin < count; begin += batch) {
-    context.pool.run(std::min(batch, count - begin),
-                     [&](std::size_t index, int worker) { task(begin + index, worker); });
-  }
+  detail::SlidingWindow window(width);
+  context.pool.run(count, [&](std::size_t index, int worker) {
+    const auto stay = window.enter(index);
+    task(index, worker);
+  });
 }
 
 // Moves all panels; returns the bytes of all of them.
@@ -142,8 +144,14 @@ detail::PanelBytes move_panels(Context& context, const Reader& source, Writer& t
   for (const Panel& panel : panels) {
     wanted_bytes += num_bytes(source.catalog().tensors[panel.source_tensor].dtype, panel.box);
   }
+  const std::int64_t kept = detail::kept_unpacked_bytes(
+      most_bytes_side_by_side(source.catalog().tensors, source.extents()),
+      context.budget.limit_bytes());
+  const auto unpacked =
+      context.budget.reserve(kept - Reader::default_kept_bytes, "unpacked chunks");
+  source.keep_unpacked(kept);
   context.progress.begin("copying", wanted_bytes);
-  run_in_batches(context, target, panels.size(), [&](std::size_t index, int worker) {
+  run_in_window(context, target, panels.size(), [&](std::size_t index, int worker) {
     context.stop.check();
     const Panel& panel = panels[order[index]];
     std::optional<PanelBuffers>& mine = buffers[static_cast<std::size_t>(worker)];

@@ -10,11 +10,13 @@
 #include <span>
 #include <string>
 #include <vector>
+#include <zstd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "arbitrary.hpp"
+#include "byte_shuffle.hpp"
 #include "little_endian.hpp"
 #include "remesh/core/error.hpp"
 
@@ -178,6 +180,30 @@ TEST(ChunkCodec, ShuffledWeightsAreSmaller) {
   const Stored shuffled = encode(weights, 2);
   EXPECT_FALSE(shuffled.raw);
   EXPECT_LT(shuffled.bytes.size(), encode(weights, 1).bytes.size());
+}
+
+// What zstd takes for matches in weights costs more than it saves.
+TEST(ChunkCodec, LevelOneMakesLessOfWeightsThanZstdByItself) {
+  test::Arbitrary draw(14);
+  const Bytes weights = bf16_like(draw, mebibyte);
+  Bytes shuffled(weights.size());
+  shuffle(weights, 2, shuffled);
+  Bytes frame(ZSTD_compressBound(weights.size()));
+  const std::size_t by_itself =
+      ZSTD_compress(frame.data(), frame.size(), shuffled.data(), shuffled.size(), 1);
+  ASSERT_FALSE(ZSTD_isError(by_itself));
+  EXPECT_LT(encode(weights, 2).bytes.size(), by_itself);
+}
+
+// The long ones are found all the same: half of the rows are zeros.
+TEST(ChunkCodec, LevelOneStillFindsWhatRepeats) {
+  test::Arbitrary draw(15);
+  Bytes rows = bf16_like(draw, mebibyte);
+  for (std::size_t row = 0; row < 128; row += 2) {
+    std::fill_n(rows.begin() + static_cast<std::ptrdiff_t>(row * 8192), 8192, std::byte{0});
+  }
+  const std::size_t all = encode(bf16_like(draw, mebibyte), 2).bytes.size();
+  EXPECT_LT(encode(rows, 2).bytes.size(), all * 55 / 100);
 }
 
 TEST(ChunkCodec, WhatDoesNotShrinkIsStoredAsItIs) {

@@ -85,5 +85,37 @@ TEST(ChunkRule, CutsAnyBoxIntoChunksOfAtMostABlock) {
   }
 }
 
+TEST(Chunks, CountThoseSideBySide) {
+  const std::vector<TensorDesc> tensors{{"rows", DType::bf16, Box{{0, 8}, {0, 4}}},
+                                        {"columns", DType::bf16, Box{{0, 4}, {0, 9}}},
+                                        {"plain", DType::bf16, Box{{0, 4}, {0, 90}}}};
+  std::vector<Extent> extents;
+  std::vector<Frame> frames;
+  const auto add = [&](std::uint32_t tensor, const Box& box, std::uint32_t copy) {
+    Extent extent = extent_of(DType::bf16, box, {0, 2});
+    extent.tensor = tensor;
+    extent.copy = copy;
+    extent.first_frame = std::ssize(frames);
+    frames.resize(frames.size() + static_cast<std::size_t>(num_chunks(extent)));
+    extents.push_back(extent);
+  };
+  add(0, Box{{0, 4}, {0, 4}}, 0);
+  add(0, Box{{4, 8}, {0, 4}}, 0);
+  EXPECT_EQ(most_bytes_side_by_side(tensors, {{{"f", 0}}, extents, {}, {}, frames}), 2 * 4 * 2)
+      << "one chunk has all of a row";
+  for (const Index column : {0, 3, 6}) add(1, Box{{0, 4}, {column, column + 3}}, 0);
+  for (const Index column : {0, 3, 6}) add(1, Box{{0, 4}, {column, column + 3}}, 1);
+  EXPECT_EQ(most_bytes_side_by_side(tensors, {{{"f", 0}}, extents, {}, {}, frames}), 3 * 2 * 3 * 2)
+      << "copies are not read";
+  Extent plain;
+  plain.tensor = 2;
+  plain.box = tensors[2].extent;
+  plain.length_bytes = 4 * 90 * 2;
+  extents.push_back(plain);
+  EXPECT_EQ(most_bytes_side_by_side(tensors, {{{"f", 0}}, extents, {}, {}, frames}), 3 * 2 * 3 * 2)
+      << "what is not in chunks is not kept";
+  EXPECT_EQ(most_bytes_side_by_side(tensors, {{{"f", 0}}, {plain}}), 0);
+}
+
 }  // namespace
 }  // namespace remesh

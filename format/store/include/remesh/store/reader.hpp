@@ -24,7 +24,7 @@ class Tap {
  public:
   using Bytes = std::span<const std::byte>;
   using OnStored = std::function<void(std::uint32_t file, std::int64_t offset, Bytes bytes)>;
-  using OnFrame = std::function<void(std::int64_t number, const Frame& place, Bytes bytes)>;
+  using OnFrame = std::function<void(std::int64_t number, const Frame& place, Digest digest)>;
   using OnUnpacked = std::function<void(std::int64_t number, std::int64_t within, Bytes bytes)>;
 
   /// Hears nothing.
@@ -46,9 +46,9 @@ class Tap {
   void operator()(std::uint32_t file, std::int64_t offset, Bytes bytes) const {
     on_stored_(file, offset, bytes);
   }
-  /// A frame at its place, with the bytes that lie there.
-  void frame(std::int64_t number, const Frame& place, Bytes bytes) const {
-    if (on_frame_) on_frame_(number, place, bytes);
+  /// A frame at its place, and what the bytes that lie there hash to.
+  void frame(std::int64_t number, const Frame& place, Digest digest) const {
+    if (on_frame_) on_frame_(number, place, digest);
   }
   /// Elements of a chunk: `within` counts bytes from the chunk's first one.
   void unpacked(std::int64_t number, std::int64_t within, Bytes bytes) const {
@@ -84,6 +84,11 @@ class Reader {
   /// if it is no such frame.
   virtual void unpack(const Extent& extent, std::int64_t k, std::span<const std::byte> stored,
                       std::span<std::byte> into) const = 0;
+
+  /// Lets it keep so many bytes of unpacked chunks for those who come back for the rest of one;
+  /// default_kept_bytes where nobody says. A reader that keeps none need not listen.
+  virtual void keep_unpacked(std::int64_t /*bytes*/) const {}
+  static constexpr std::int64_t default_kept_bytes = std::int64_t{8} << 20;
 
   /// The bytes of a side file. Throws Error(corrupt, RM207) if they do not have the recorded
   /// digest.

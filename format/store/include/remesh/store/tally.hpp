@@ -35,8 +35,9 @@ class Tally {
   /// Bytes that belong to no extent are counted in stray_bytes().
   void add(std::uint32_t file, std::int64_t offset, std::span<const std::byte> bytes);
 
-  /// The same of a frame: its bytes as they lie in the file. They count for its block alone.
-  void add_frame(std::int64_t number, const Frame& place, std::span<const std::byte> bytes);
+  /// The same of a frame, by what its bytes hash to as they lie in the file. They count for its
+  /// block alone.
+  void add_frame(std::int64_t number, const Frame& place, Digest digest);
 
   /// The same of elements that were unpacked from, or packed into, a frame: `within` counts from
   /// the first byte of its chunk.
