@@ -37,8 +37,8 @@ inline void write_and_seal(Writer& writer) {
   const ExtentMap& map = writer.extents();
   std::vector<Digest> of_frames(map.all_frames().size());
   const Tap tap([](std::uint32_t, std::int64_t, Tap::Bytes) {},
-                [&](std::int64_t number, const Frame&, Tap::Bytes bytes) {
-                  of_frames[static_cast<std::size_t>(number)] = digest_of(bytes);
+                [&](std::int64_t number, const Frame&, Digest digest) {
+                  of_frames[static_cast<std::size_t>(number)] = digest;
                 },
                 nullptr);
   const auto& tensors = writer.catalog().tensors;

@@ -2,9 +2,11 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -148,20 +150,19 @@ TEST_F(Flips, BesideThePayloadAreFoundToo) {
   }
 }
 
-// ---- A compressed checkpoint, byte by byte
+// ---- A checkpoint of one shard, byte by byte
 
-class CompressedFlips : public ::testing::Test {
+class OneShard : public ::testing::Test {
  protected:
-  CompressedFlips() {
+  OneShard(std::vector<TensorDesc> tensors, std::optional<int> level)
+      : source_of_(tensors.size()), rounded_(tensors.size()) {
+    std::iota(source_of_.begin(), source_of_.end(), std::size_t{0});
     Catalog catalog;
-    catalog.tensors = {{"smooth.wide", DType::bf16, Box{{0, 3}, {0, 180'000}}},
-                       {"smooth.rows", DType::bf16, Box{{0, 40}, {0, 64}}},
-                       {"noise", DType::f32, Box{{0, 33}, {0, 32}}},
-                       {"bias", DType::bf16, Box{{0, 30}}}};
+    catalog.tensors = std::move(tensors);
     catalog.layout = Layout::replicated({}, catalog.tensors.size());
     catalog.side = {test::side_file("config.json")};
     const auto writer = create_native(posix_file_system(), checkpoint_, catalog, test::side_bytes,
-                                      {.compress_level = 1, .job_id = "test"});
+                                      {.compress_level = level, .job_id = "test"});
     test::write_and_seal(*writer);
     writer->certify(certificate_text({.source = writer->catalog(),
                                       .target = writer->catalog(),
@@ -247,8 +248,8 @@ class CompressedFlips : public ::testing::Test {
     EXPECT_THAT(judged(), IsEmpty()) << "every byte of " << file << " was put back";
   }
 
-  const std::vector<std::size_t> source_of_{0, 1, 2, 3};
-  const std::vector<std::int64_t> rounded_{0, 0, 0, 0};
+  std::vector<std::size_t> source_of_;
+  std::vector<std::int64_t> rounded_;
   test::Machine machine_;
   test::TemporaryDirectory directory_;
   const fs::path checkpoint_ = directory_ / "ckpt";
@@ -257,6 +258,16 @@ class CompressedFlips : public ::testing::Test {
 };
 
 const std::string one_shard = "shard-00000-of-00001.h5";
+
+class CompressedFlips : public OneShard {
+ protected:
+  CompressedFlips()
+      : OneShard({{"smooth.wide", DType::bf16, Box{{0, 3}, {0, 180'000}}},
+                  {"smooth.rows", DType::bf16, Box{{0, 40}, {0, 64}}},
+                  {"noise", DType::f32, Box{{0, 33}, {0, 32}}},
+                  {"bias", DType::bf16, Box{{0, 30}}}},
+                 1) {}
+};
 
 TEST_F(CompressedFlips, HaveFramesOfAllKindsToFlip) {
   int raw = 0;
@@ -286,6 +297,43 @@ TEST_F(CompressedFlips, AreFoundInEveryByteBesideIt) {
   expect_all_found("proof.json", 3);
   expect_all_found("side/config.json", 1);
 }
+
+// Any bit of any file; `./dev soak` flips a million.
+class RandomFlips : public OneShard, public ::testing::WithParamInterface<std::optional<int>> {
+ protected:
+  RandomFlips()
+      : OneShard({{"smooth.rows", DType::bf16, Box{{0, 40}, {0, 64}}},
+                  {"noise", DType::f32, Box{{0, 33}, {0, 32}}},
+                  {"bias", DType::bf16, Box{{0, 30}}}},
+                 GetParam()) {}
+};
+
+TEST_P(RandomFlips, AreFound) {
+  constexpr unsigned seed = 20261130;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::vector<std::pair<std::string, std::int64_t>> files;
+  std::int64_t all = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(checkpoint_)) {
+    if (!entry.is_regular_file()) continue;
+    const auto size = static_cast<std::int64_t>(entry.file_size());
+    files.emplace_back(fs::relative(entry.path(), checkpoint_).string(), size);
+    all += size;
+  }
+  std::ranges::sort(files);
+  ASSERT_EQ(files.size(), 5u);
+  std::mt19937_64 engine(seed);
+  for (unsigned count = test::num_seeds(500); count > 0 && !HasFailure(); --count) {
+    const std::uint64_t drawn = engine();
+    auto at = static_cast<std::int64_t>(drawn / 8 % static_cast<std::uint64_t>(all));
+    auto file = files.begin();
+    for (; at >= file->second; ++file) at -= file->second;
+    expect_found(file->first, at, static_cast<unsigned>(drawn % 8));
+  }
+  EXPECT_THAT(judged(), IsEmpty()) << "every bit was put back";
+}
+
+INSTANTIATE_TEST_SUITE_P(Native, RandomFlips, ::testing::Values(std::nullopt, 1),
+                         [](const auto& packed) { return packed.param ? "Compressed" : "Plain"; });
 
 }  // namespace
 }  // namespace remesh
