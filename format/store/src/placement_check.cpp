@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +21,7 @@ namespace {
 // Cutting holes out costs boxes times holes; a tensor in more boxes than this is reported whole.
 constexpr std::size_t most_boxes_to_cut = 4096;
 constexpr std::size_t most_holes_to_report = 16;
-constexpr std::size_t most_looks = 10'000'000;  // for what absent shards held
+constexpr std::int64_t most_looks = 10'000'000;  // for what absent shards held
 
 std::string list_of(const std::vector<Box>& boxes) {
   constexpr std::size_t most_listed = 4;
@@ -46,6 +47,7 @@ class TensorCheck {
     const TensorDesc& desc = catalog_.tensors[tensor];
     const Extent* previous = nullptr;
     Index stored = 0;
+    cut_otherwise_ = false;
     for (const std::uint32_t number : extents_.of(tensor)) {
       const Extent& extent = extents_.extents()[number];
       check_box(desc, extent);
@@ -59,7 +61,11 @@ class TensorCheck {
       }
       previous = &extent;
     }
-    if (previous == nullptr || stored != desc.extent.num_elements()) report_holes(tensor, desc);
+    if (cut_otherwise_) {
+      check_cover(tensor, desc);
+    } else if (previous == nullptr || stored != desc.extent.num_elements()) {
+      report_holes(tensor, desc);
+    }
     if (unread_.empty()) check_copies(tensor, desc);
   }
 
@@ -68,23 +74,69 @@ class TensorCheck {
   // cut at each other's borders, a part of it. That is seldom so, and takes a look at all ranks.
   bool is_wanted(const Extent& extent, const std::vector<Box>& held) {
     if (std::ranges::find(held, extent.box) != held.end()) return true;
-    const bool is_part = std::ranges::any_of(
-        held, [&](const Box& box) { return !extent.box.empty() && contains(box, extent.box); });
-    if (!is_part || !pieces_.may_be_cut(extent.tensor)) return false;
-    if (held_of_ != extent.tensor) {
-      looks_ += static_cast<std::size_t>(catalog_.layout.mesh().num_ranks());
-      if (looks_ > most_looks) {
-        throw Error(
-            Errc::out_of_memory,
-            fmt::format("to see which rank stores what takes more than {} looks", most_looks),
-            "RM605");
-      }
+    if (extent.box.empty() || !pieces_.may_be_cut(extent.tensor)) return false;
+    const auto whole =
+        std::ranges::find_if(held, [&](const Box& box) { return contains(box, extent.box); });
+    if (whole == held.end()) return false;
+    if (cells_of_ != extent.tensor) {
+      look(catalog_.layout.mesh().num_ranks());
       cells_ = pieces_.of(extent.tensor);
-      held_of_ = extent.tensor;
+      cells_of_ = extent.tensor;
     }
     const auto cell = std::ranges::lower_bound(cells_, extent.box, {}, &HeldBox::box);
-    return cell != cells_.end() && cell->box == extent.box &&
-           std::ranges::binary_search(cell->holders, extent.rank);
+    if (cell != cells_.end() && cell->box == extent.box) {
+      return std::ranges::binary_search(cell->holders, extent.rank);
+    }
+    return is_cut_otherwise(extent, *whole);
+  }
+
+  // A box in dispute may be cut in any way at all (SPEC.md, 4.4), as long as no part crosses the
+  // border of any box that a rank holds.
+  bool is_cut_otherwise(const Extent& extent, const Box& whole) {
+    if (held_of_ != extent.tensor) {
+      look(catalog_.layout.mesh().num_ranks());
+      std::set<Box> distinct;
+      for (Rank rank = 0; rank < catalog_.layout.mesh().num_ranks(); ++rank) {
+        const std::vector<Box> boxes = pieces_.on(extent.tensor, rank);
+        distinct.insert(boxes.begin(), boxes.end());
+      }
+      held_.assign(distinct.begin(), distinct.end());
+      held_of_ = extent.tensor;
+    }
+    look(std::ssize(held_));
+    bool disputed = false;
+    for (const Box& other : held_) {
+      if (intersect(other, extent.box) && !contains(other, extent.box)) return false;
+      disputed = disputed || (other != whole && intersect(other, whole));
+    }
+    cut_otherwise_ = cut_otherwise_ || disputed;
+    return disputed;
+  }
+
+  void look(std::int64_t times) {
+    looks_ += times;
+    if (looks_ <= most_looks) return;
+    throw Error(Errc::out_of_memory,
+                fmt::format("to see which rank stores what takes more than {} looks", most_looks),
+                "RM605");
+  }
+
+  // Boxes that a layout gives are disjoint by themselves; those that are cut otherwise need not be.
+  void check_cover(std::size_t tensor, const TensorDesc& desc) const {
+    std::vector<Box> boxes;
+    boxes.reserve(extents_.of(tensor).size());
+    for (const std::uint32_t number : extents_.of(tensor)) {
+      const Extent& extent = extents_.extents()[number];
+      if (extent.copy == 0) boxes.push_back(extent.box);
+    }
+    Coverage coverage = cover(desc.extent, boxes);
+    if (coverage.doubled.size() > most_holes_to_report) {
+      coverage.doubled.resize(most_holes_to_report);
+    }
+    for (const Box& doubled : coverage.doubled) {
+      complain("RM304", desc, doubled, "two pieces of copy 0 hold it");
+    }
+    if (unread_.empty()) report(desc, coverage.missing);
   }
 
   void check_box(const TensorDesc& desc, const Extent& extent) {
@@ -144,9 +196,13 @@ class TensorCheck {
 
   void report_holes(std::size_t tensor, const TensorDesc& desc) const {
     // Whoever looks for every hole of many shards has much to look for.
-    if (unread_.size() * catalog_.tensors.size() > most_looks) return;
+    if (std::ssize(unread_) * std::ssize(catalog_.tensors) > most_looks) return;
     std::vector<Box> holes = not_stored(tensor, desc);
     forgive_unread(tensor, desc, holes);
+    report(desc, std::move(holes));
+  }
+
+  void report(const TensorDesc& desc, std::vector<Box> holes) const {
     if (holes.size() > most_holes_to_report) holes.resize(most_holes_to_report);
     for (const Box& hole : holes) complain("RM301", desc, hole, "no shard stores it as copy 0");
   }
@@ -164,9 +220,13 @@ class TensorCheck {
 
   const Catalog& catalog_;
   const Pieces pieces_;
-  std::size_t held_of_ = ~std::size_t{0};  // the tensor of which cells_ are the boxes
+  static constexpr std::size_t no_tensor = ~std::size_t{0};
+  std::size_t cells_of_ = no_tensor;  // the tensor of which cells_ are the boxes
   std::vector<HeldBox> cells_;
-  std::size_t looks_ = 0;
+  std::size_t held_of_ = no_tensor;  // the one of which held_ are, as ranks hold them
+  std::vector<Box> held_;
+  bool cut_otherwise_ = false;
+  std::int64_t looks_ = 0;
   const ExtentMap& extents_;
   std::span<const Rank> unread_;
   const Complaints& complaints_;
