@@ -335,6 +335,7 @@ int do_job(const Job& job, const JobOptions& options, Session& session) {
   how.identity = identity_of(job, options, session.files);
   how.sign = key;
   how.sign_threads = options.work.threads;
+  how.sign_stop = &session.stop;
   ResumingFileSystem resuming(session.files);
   FileSystem& files = options.resume ? resuming : session.files;
   const auto writer = create_writer(files, destination, std::move(wanted.catalog), side, how);

@@ -100,12 +100,13 @@ TreeHash root(std::int64_t file_bytes, std::span<const TreeHash> leaves) {
 
 }  // namespace file_tree
 
-TreeHash tree_of(const File& file, ThreadPool& pool) {
+TreeHash tree_of(const File& file, ThreadPool& pool, const StopFlag* stop) {
   using file_tree::leaf_bytes;
   const std::int64_t size = file.size_bytes();
   std::vector<TreeHash> leaves(static_cast<std::size_t>(file_tree::num_leaves(size)));
   std::vector<std::vector<std::byte>> buffers(static_cast<std::size_t>(pool.size()));
   pool.run(leaves.size(), [&](std::size_t index, int worker) {
+    if (stop != nullptr) stop->check();
     const std::int64_t begin = static_cast<std::int64_t>(index) * leaf_bytes;
     std::vector<std::byte>& buffer = buffers[static_cast<std::size_t>(worker)];
     buffer.resize(static_cast<std::size_t>(std::min(leaf_bytes, size - begin)));

@@ -89,6 +89,7 @@ class NativeWriter final : public Writer {
         level_(options.compress_level),
         sign_(options.sign),
         sign_threads_(options.sign_threads),
+        sign_stop_(options.sign_stop),
         staging_(files, destination, options.job_id, options.leftovers, options.identity),
         open_(files, paths()) {
     staging_.check_room(estimated_bytes(catalog_, drafts_));
@@ -191,6 +192,7 @@ class NativeWriter final : public Writer {
   const std::optional<int> level_;
   const std::shared_ptr<const SecretKey> sign_;
   const int sign_threads_;
+  const StopFlag* const sign_stop_;
   Staging staging_;
   OpenFiles open_;
   ExtentMap extents_;
@@ -303,7 +305,8 @@ void NativeWriter::write_side_files() {
 void NativeWriter::write_manifest(std::vector<native::ShardEntry> shards) {
   native::Manifest manifest{catalog_, std::move(shards)};
   if (sign_) {
-    manifest.trees = native::trees_of(files_, staging_.directory(), manifest, sign_threads_);
+    manifest.trees =
+        native::trees_of(files_, staging_.directory(), manifest, sign_threads_, sign_stop_);
   }
   const std::string text = native::to_json(manifest);
   if (static_cast<std::int64_t>(text.size()) > native::most_manifest_bytes) {

@@ -24,13 +24,13 @@ std::vector<std::string> signed_files(const Manifest& manifest) {
 }
 
 Trees trees_of(const FileSystem& files, const FileSystem::Path& directory, const Manifest& manifest,
-               int threads) {
+               int threads, const StopFlag* stop) {
   ThreadPool pool(threads);
   std::vector<TreeHash> roots;
   const std::vector<std::string> names = signed_files(manifest);
   roots.reserve(names.size());
   for (const std::string& name : names) {
-    roots.push_back(tree_of(*files.open(directory / name), pool));
+    roots.push_back(tree_of(*files.open(directory / name), pool, stop));
   }
   const auto side = roots.begin() + std::ssize(manifest.shards);
   return {{roots.begin(), side}, {side, roots.end()}};

@@ -15,9 +15,10 @@ namespace remesh::native {
 /// the side files.
 std::vector<std::string> signed_files(const Manifest& manifest);
 
-/// Their tree hashes, from what lies in `directory`. `threads` is ThreadPool's size.
+/// Their tree hashes, from what lies in `directory`. `threads` is ThreadPool's size; `stop` may be
+/// null.
 Trees trees_of(const FileSystem& files, const FileSystem::Path& directory, const Manifest& manifest,
-               int threads);
+               int threads, const StopFlag* stop);
 
 /// Writes the signature of a manifest's text into `directory`, and syncs it. It depends on nothing
 /// but the arguments.

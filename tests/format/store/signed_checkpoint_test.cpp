@@ -48,7 +48,7 @@ class SignedCheckpoint : public ::testing::Test {
   SignedCheckpoint() { write(path_, key_); }
 
   static void write(const FileSystem::Path& path, std::shared_ptr<const SecretKey> key,
-                    int threads = 1) {
+                    int threads = 1, const StopFlag* stop = nullptr) {
     Catalog catalog = test::small_catalog({{TensorDesc{"a", DType::f32, Box{{0, 8}, {0, 64}}}, 1},
                                            {TensorDesc{"b", DType::bf16, Box{{0, 5}}}, 0}});
     catalog.side = {test::side_file("config.json")};
@@ -56,6 +56,7 @@ class SignedCheckpoint : public ::testing::Test {
     options.job_id = "0123456789abcdef";
     options.sign = std::move(key);
     options.sign_threads = threads;
+    options.sign_stop = stop;
     const auto writer =
         create_native(posix_file_system(), path, std::move(catalog), test::side_bytes, options);
     test::Arbitrary arbitrary(1);
@@ -173,6 +174,21 @@ TEST_F(SignedCheckpoint, AnotherKeyIsNamedBesideTheWantedOne) {
   EXPECT_EQ(found.findings[0].id, "RM612");
   EXPECT_THAT(found.findings[0].message,
               AllOf(HasSubstr("0000000000ABCDEF"), HasSubstr("0000000000000123")));
+}
+
+TEST_F(SignedCheckpoint, WhoAsksToStopIsHeardWhileFilesAreHashed) {
+  StopFlag stop;
+  stop.request(15);
+  const FileSystem::Path path = directory_ / "stopped";
+  try {
+    write(path, key_, 2, &stop);
+    FAIL() << "nobody listened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Errc::stopped);
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+  write(path, nullptr, 2, &stop);  // nothing is hashed
+  EXPECT_TRUE(std::filesystem::exists(path));
 }
 
 // Anybody can write a key's id into a signature.

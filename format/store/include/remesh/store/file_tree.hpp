@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "remesh/core/progress.hpp"
 #include "remesh/core/thread_pool.hpp"
 #include "remesh/store/file_system.hpp"
 
@@ -60,7 +61,7 @@ TreeHash root(std::int64_t file_bytes, std::span<const TreeHash> leaves);
 }  // namespace file_tree
 
 /// The tree hash of an open file, which nobody changes meanwhile. Holds one leaf for each thread of
-/// the pool, and 32 bytes for each leaf. Throws as File::read_at does.
-TreeHash tree_of(const File& file, ThreadPool& pool);
+/// the pool, and 32 bytes for each leaf. Throws as File::read_at and `stop`, if there is one, do.
+TreeHash tree_of(const File& file, ThreadPool& pool, const StopFlag* stop = nullptr);
 
 }  // namespace remesh

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "remesh/core/progress.hpp"
 #include "remesh/schema/catalog.hpp"
 #include "remesh/store/extents.hpp"
 #include "remesh/store/reader.hpp"
@@ -30,6 +31,8 @@ struct WriterOptions {
   std::shared_ptr<const SecretKey> sign = nullptr;
   /// Hash the files that are signed; 0 means one for each processor that this process may use.
   int sign_threads = 0;
+  /// Heard meanwhile, or null.
+  const StopFlag* sign_stop = nullptr;
   /// Names the temporary directory: the same job gets the same one.
   std::string job_id = {};
   /// What becomes of what an earlier job of the same name left behind, if nobody holds it.
