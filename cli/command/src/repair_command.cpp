@@ -105,6 +105,7 @@ Json report_json(const Options& options, const RepairReport& report, double seco
   document["written_bytes"] = report.written_bytes;
   document["seconds"] = seconds;
   document["directory_synced"] = report.directory_synced;
+  document["proven"] = report.proven;
   document["findings"] = json_of(report.notes);
   document["path"] = text_or_null(result_path(options, report));
   return document;
@@ -123,10 +124,11 @@ void print_done(const Options& options, const RepairReport& report, double secon
                            out.good("ok"), escaped(options.source),
                            counted(report.tensors, "tensor"), format_seconds(seconds)));
   } else {
-    out.detail(fmt::format("{}  {}  {}  {}  {} mended, every byte read again and as recorded",
+    out.detail(fmt::format("{}  {}  {}  {}  {} mended, every byte read again and {}",
                            out.good("ok"), counted(report.tensors, "tensor"),
                            format_bytes(report.written_bytes), format_seconds(seconds),
-                           counted(std::ssize(report.mended), "place")));
+                           counted(std::ssize(report.mended), "place"),
+                           report.proven ? "as recorded" : "as manifest.json, rebuilt, has it"));
     if (!report.directory_synced) {
       out.detail(
           fmt::format("{} RM703  this file system cannot sync a directory: the files are on the "

@@ -16,7 +16,10 @@
 #include "repair_burst.hpp"
 #include "repair_copy.hpp"
 #include "repair_documents.hpp"
+#include "repair_mended.hpp"
+#include "repair_rebuild.hpp"
 #include "repair_remake.hpp"
+#include "repair_survey.hpp"
 
 namespace remesh {
 namespace {
@@ -40,7 +43,10 @@ class Repair {
   RepairReport run();
 
  private:
+  void examine();
   void examine_shards();
+  void rebuild();
+  bool rebuild_from(const native::Survey& survey);
   void check_payload();
   void check_block(const BlockId& block, std::span<std::byte> buffer);
   Mend mend_of(const BlockId& block, const RepairBlocks::Found& found) const;
@@ -58,9 +64,51 @@ class Repair {
   native::Documents documents_;
   std::vector<ShardState> shards_;
   RepairBlocks blocks_{files_, shards_};
+  std::vector<BlockId> mended_blocks_;
   RepairReport report_;
   std::mutex mutex_;
 };
+
+// A manifest that nothing vouches for any more is rebuilt from the shards, if all of them are
+// whole.
+void Repair::rebuild() {
+  std::vector<Finding> why;
+  auto survey = native::survey_shards(files_, source_, why);
+  if (survey) {
+    shards_ = survey->shards;
+    documents_.manifest.catalog.tensors = survey->tensors;
+    report_.tensors = std::ssize(survey->tensors);
+    blocks_.learn();
+    check_payload();
+    if (report_.lost.empty() && rebuild_from(*survey)) return;
+  }
+  report_.lost.insert(report_.lost.begin(), *documents_.why_lost);
+  report_.lost.insert(report_.lost.end(), why.begin(), why.end());
+}
+
+bool Repair::rebuild_from(const native::Survey& survey) {
+  native::MendedFiles mended(files_, shards_, blocks_, mended_blocks_);
+  const auto digests = native::digests_of(mended, shards_, survey.tensors, machine_);
+  return native::rebuild_manifest({.files = mended,
+                                   .root = source_,
+                                   .ranks = survey.ranks,
+                                   .save_id = survey.save_id,
+                                   .stored = survey.stored,
+                                   .tensors = survey.tensors,
+                                   .digests = digests,
+                                   .pool = machine_.pool},
+                                  shards_, documents_, report_);
+}
+
+void Repair::examine() {
+  documents_ = native::repair_documents(files_, source_, report_);
+  if (documents_.why_lost) return rebuild();
+  report_.tensors = std::ssize(documents_.manifest.catalog.tensors);
+  examine_shards();
+  native::Remaker(files_, staging_.directory(), documents_.manifest.catalog, shards_, blocks_)
+      .run(report_);
+  check_payload();
+}
 
 void Repair::examine_shards() {
   const auto& entries = documents_.manifest.shards;
@@ -127,6 +175,7 @@ void Repair::check_block(const BlockId& block, std::span<std::byte> buffer) {
   if (found) {
     Mend mend = mend_of(block, *found);
     const std::lock_guard lock(mutex_);
+    mended_blocks_.push_back(block);
     report_.mended.push_back(std::move(mend));
   } else {
     Finding loss = loss_of(block, buffer);
@@ -217,15 +266,8 @@ void Repair::write() {
 }
 
 RepairReport Repair::run() {
-  auto documents = native::repair_documents(files_, source_, report_);
-  if (!documents) return std::move(report_);
-  documents_ = std::move(*documents);
-  report_.tensors = std::ssize(documents_.manifest.catalog.tensors);
-  examine_shards();
-  native::Remaker(files_, staging_.directory(), documents_.manifest.catalog, shards_, blocks_)
-      .run(report_);
-  check_payload();
-  note_extra_files();
+  examine();
+  if (report_.lost.empty()) note_extra_files();
   std::ranges::stable_sort(report_.mended, {},
                            [](const Mend& mend) { return std::tie(mend.file, mend.bytes.begin); });
   std::ranges::stable_sort(report_.lost, {}, [](const Finding& finding) {

@@ -92,7 +92,7 @@ bool Examination::mend_header(std::span<std::byte> block) {
         {.file = state_.name,
          .bytes = {static_cast<std::int64_t>(header_field::header_crc), header_bytes},
          .by = MendedBy::record,
-         .how = "the header's CRC is written again from manifest.json"});
+         .how = "the header's CRC is written again"});
   }
   patch(0, block);
   return true;

@@ -274,33 +274,6 @@ TEST_F(RepairTest, CommitAndADamagedShardAtOnce) {
   EXPECT_THAT(expect_repaired().mended, SizeIs(2));
 }
 
-TEST_F(RepairTest, RefusesAManifestThatNothingVouchesFor) {
-  use_golden("splits");
-  const std::string& manifest = original_.at("manifest.json");
-  const std::size_t run = manifest.find("run 7");
-  put("manifest.json", spoiled("manifest.json", run, run + 5));
-  EXPECT_EQ(expect_refused().lost.front().id, "RM103");
-
-  fs::remove(source_ / "COMMIT");
-  EXPECT_EQ(expect_refused().lost.front().file, "manifest.json");
-
-  fs::remove(source_ / "manifest.json");
-  EXPECT_EQ(expect_refused().lost.front().id, "RM203");
-}
-
-// Packaging is bound by COMMIT and the certificate alone.
-TEST_F(RepairTest, DoesNotBlessChangedPackaging) {
-  use_golden("copies");
-  const std::string& manifest = original_.at("manifest.json");
-  const std::size_t at = manifest.find("model-00001");
-  std::string changed = manifest;
-  changed.replace(at, 11, "MODEL-99999");
-  put("manifest.json", changed);
-  expect_refused();
-  fs::remove(source_ / "proof.json");
-  EXPECT_EQ(expect_refused().lost.front().id, "RM103");
-}
-
 TEST_F(RepairTest, TheCertificateVouchesForTheManifestWhereCommitIsLost) {
   use_golden("copies");
   fs::remove(source_ / "COMMIT");

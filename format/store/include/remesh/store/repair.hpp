@@ -54,6 +54,9 @@ struct RepairReport {
   std::int64_t tensors = 0;
   std::int64_t written_bytes = 0;
   bool written = false;  ///< false where nothing was to be mended, too
+  /// The result is what was once written, byte for byte; false where manifest.json was rebuilt from
+  /// the shards, and neither COMMIT nor the certificate records the same bytes.
+  bool proven = true;
   bool directory_synced = true;
 };
 
@@ -67,6 +70,15 @@ struct RepairReport {
 /// a side file or in the certificate is undone. Before `destination` gets its name, all of it is
 /// read again: each block, complement, side file and tensor digest, and the tree hashes where the
 /// manifest has some.
+///
+/// A manifest that is missing, or damaged beyond that, is rebuilt if all shards are whole by their
+/// own CRCs (with what a burst or a copy mends), of one save, and hold every tensor. What the
+/// damaged one still says of layout and packaging counts if the save id of the shards, or COMMIT,
+/// proves it; otherwise the layout is the simplest that gives each rank the boxes that it stores,
+/// on the mesh that the certificate states if there is one. Then run id, layers, experts,
+/// packaging, certificate and signature are lost, side files are taken as they lie, and the save id
+/// is a new one, in the headers of the shards too: `proven` is false, and the notes say so. Digests
+/// are those of the bytes, and if the certificate has others, all is refused.
 ///
 /// Throws Error(not_found, RM101) if nothing there is a native checkpoint; as Staging does; Error
 /// (corrupt) if the result is not what the manifest records, or something but damage keeps it from
