@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -93,8 +94,9 @@ class RepairTest : public ::testing::Test {
              fs::copy_options::recursive);
     original_ = files_in(source_);
   }
-  void use(const Catalog& catalog, std::int64_t copies) {
-    write_checkpoint(source_, catalog, {.copies = copies, .job_id = "test"});
+  void use(const Catalog& catalog, std::int64_t copies, std::optional<int> level = {}) {
+    write_checkpoint(source_, catalog,
+                     {.copies = copies, .compress_level = level, .job_id = "test"});
     original_ = files_in(source_);
   }
 

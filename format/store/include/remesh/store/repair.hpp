@@ -65,7 +65,8 @@ struct RepairReport {
 /// A damaged block of payload comes from another copy that has the recorded CRC; otherwise a burst
 /// (burst.hpp) is undone, in the block or in a copy. Damage to header, index or metadata of a shard
 /// that is no burst, and a shard that is missing, are mended by making the shard again: with the
-/// rules of today's writer, and only if its header then is the one that manifest.json records.
+/// rules of today's writer, and only if its header then is the one that manifest.json records. How
+/// long the frames of compressed payload were says its index, if that is there, or another copy.
 /// A wrong COMMIT is written again if all that the manifest says holds; a burst in the manifest, in
 /// a side file or in the certificate is undone. Before `destination` gets its name, all of it is
 /// read again: each block, complement, side file and tensor digest, and the tree hashes where the
