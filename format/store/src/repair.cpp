@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "repair_mended.hpp"
 #include "repair_rebuild.hpp"
 #include "repair_remake.hpp"
+#include "repair_scratch.hpp"
 #include "repair_survey.hpp"
 
 namespace remesh {
@@ -34,17 +36,21 @@ class Repair {
  public:
   Repair(FileSystem& files, Path source, const Path& destination, const RepairOptions& options,
          const SweepContext& machine)
-      : files_(files),
-        source_(std::move(source)),
-        machine_(machine),
-        staging_(files, destination, options.job_id,
-                 options.discard_leftovers ? Leftovers::discard : Leftovers::refuse) {}
+      : files_(files), source_(std::move(source)), machine_(machine) {
+    if (options.dry_run) {
+      if (!destination.empty()) refuse_existing(files, destination);
+    } else {
+      staging_.emplace(files, destination, options.job_id,
+                       options.discard_leftovers ? Leftovers::discard : Leftovers::refuse);
+    }
+  }
 
   RepairReport run();
 
  private:
   void examine();
   void examine_shards();
+  void remake_shards();
   void rebuild();
   bool rebuild_from(const native::Survey& survey);
   void check_payload();
@@ -60,7 +66,7 @@ class Repair {
   FileSystem& files_;
   const Path source_;
   const SweepContext& machine_;
-  Staging staging_;
+  std::optional<Staging> staging_;  // nothing in a dry run
   native::Documents documents_;
   std::vector<ShardState> shards_;
   RepairBlocks blocks_{files_, shards_};
@@ -100,13 +106,19 @@ bool Repair::rebuild_from(const native::Survey& survey) {
                                   shards_, documents_, report_);
 }
 
+void Repair::remake_shards() {
+  native::ScratchFiles scratch(files_);
+  FileSystem& files = staging_ ? files_ : scratch;
+  const Path directory = staging_ ? staging_->directory() : source_ / "made again";
+  native::Remaker(files, directory, documents_.manifest.catalog, shards_, blocks_).run(report_);
+}
+
 void Repair::examine() {
   documents_ = native::repair_documents(files_, source_, report_);
   if (documents_.why_lost) return rebuild();
   report_.tensors = std::ssize(documents_.manifest.catalog.tensors);
   examine_shards();
-  native::Remaker(files_, staging_.directory(), documents_.manifest.catalog, shards_, blocks_)
-      .run(report_);
+  remake_shards();
   check_payload();
 }
 
@@ -246,22 +258,22 @@ std::int64_t Repair::stored_bytes() const {
 }
 
 void Repair::write() {
-  staging_.check_room(stored_bytes());
+  staging_->check_room(stored_bytes());
   std::int64_t payload = 0;
   for (const ShardState& shard : shards_) {
     for (const Extent& extent : shard.extents) payload += extent.length_bytes;
   }
   machine_.progress.begin("writing", payload);
   for (std::uint32_t shard = 0; shard < shards_.size(); ++shard) {
-    native::write_shard(files_, staging_.directory(), shard, shards_[shard], blocks_, machine_);
+    native::write_shard(files_, staging_->directory(), shard, shards_[shard], blocks_, machine_);
   }
   machine_.progress.end();
-  native::write_documents(files_, staging_.directory(), documents_);
+  native::write_documents(files_, staging_->directory(), documents_);
   machine_.progress.begin("proving", payload);
-  native::prove(files_, staging_.directory(), documents_, machine_);
+  native::prove(files_, staging_->directory(), documents_, machine_);
   machine_.progress.end();
   report_.written_bytes = stored_bytes();
-  report_.directory_synced = staging_.publish();
+  report_.directory_synced = staging_->publish();
   report_.written = true;
 }
 
@@ -275,7 +287,7 @@ RepairReport Repair::run() {
   });
   if (!report_.lost.empty()) return std::move(report_);
   if (!report_.mended.empty()) {
-    write();
+    if (staging_) write();
   } else {
     // What is not damaged may still be wrong; that is no matter of mending.
     StrictFindings findings;

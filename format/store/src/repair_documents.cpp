@@ -67,7 +67,7 @@ class DocumentRepair {
     repair_manifest();
     out_.signature = read_if_there(files_, root_ / signature_name, most_signature_bytes);
     if (out_.why_lost) return std::move(out_);
-    repair_commit(out_, report_);
+    repair_commit(out_, report_, "written again from manifest.json, all of which holds");
     for (const SideFile& side : out_.manifest.catalog.side) repair_side(side);
     return std::move(out_);
   }
@@ -274,13 +274,13 @@ Documents repair_documents(const FileSystem& files, const FileSystem::Path& root
   return DocumentRepair(files, root, report).run();
 }
 
-void repair_commit(Documents& documents, RepairReport& report) {
+void repair_commit(Documents& documents, RepairReport& report, std::string_view how) {
   documents.commit_text = commit_line(documents.manifest_text);
   if (documents.found_commit == documents.commit_text) return;
   report.mended.push_back({.file = std::string(commit_name),
                            .bytes = {0, size_of(documents.commit_text)},
                            .by = MendedBy::record,
-                           .how = "written again from manifest.json, all of which holds"});
+                           .how = std::string(how)});
 }
 
 // Quotes within names are escaped, so that only the member of the target looks like this.

@@ -30,8 +30,8 @@ struct Documents {
 Documents repair_documents(const FileSystem& files, const FileSystem::Path& root,
                            RepairReport& report);
 
-/// Writes COMMIT for the manifest, and reports it if it is not what was found.
-void repair_commit(Documents& documents, RepairReport& report);
+/// Writes COMMIT for the manifest, and reports it, with `how`, if it is not what was found.
+void repair_commit(Documents& documents, RepairReport& report, std::string_view how);
 
 /// The digest of the target's manifest in a certificate.
 std::optional<Digest> certified_manifest(std::string_view certificate);

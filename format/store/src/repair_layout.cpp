@@ -249,6 +249,26 @@ std::vector<Mesh> meshes_of(Index ranks) {
   return meshes;
 }
 
+Layout sharing_placements(const Layout& layout) {
+  std::vector<Placement> distinct;
+  std::vector<Placed> placed(layout.placed().begin(), layout.placed().end());
+  std::map<std::string, std::vector<std::uint32_t>> by_text;  // what is equal reads the same
+  for (Placed& each : placed) {
+    const Placement& placement = layout.placements()[each.placement];
+    std::vector<std::uint32_t>& alike = by_text[to_string(placement)];
+    const auto known = std::ranges::find(
+        alike, placement, [&](std::uint32_t at) -> const Placement& { return distinct[at]; });
+    if (known == alike.end()) {
+      each.placement = static_cast<std::uint32_t>(distinct.size());
+      alike.push_back(each.placement);
+      distinct.push_back(placement);
+    } else {
+      each.placement = *known;
+    }
+  }
+  return {layout.mesh(), std::move(distinct), std::move(placed), layout.stages()};
+}
+
 std::optional<DerivedLayout> derive_layout(const Mesh& mesh, std::span<const TensorDesc> tensors,
                                            std::span<const std::vector<StoredBox>> stored,
                                            Replicas replicas) {

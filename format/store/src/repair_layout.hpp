@@ -40,6 +40,9 @@ std::optional<DerivedLayout> derive_layout(const Mesh& mesh, std::span<const Ten
 std::optional<DerivedLayout> derive_layout(Index ranks, std::span<const TensorDesc> tensors,
                                            std::span<const std::vector<StoredBox>> stored);
 
+/// The same layout with each distinct placement once, in the order of the tensors.
+Layout sharing_placements(const Layout& layout);
+
 /// The meshes that it looks at.
 std::vector<Mesh> meshes_of(Index ranks);
 

@@ -248,7 +248,10 @@ bool Rebuilding::take_derived_proven(std::span<const Mesh> meshes) {
   for (const Mesh& mesh : meshes) {
     for (const Replicas replicas : {Replicas::likely, Replicas::none}) {
       const auto derived = derive_layout(mesh, remains_.tensors, remains_.stored, replicas);
-      if (derived && take_proven(derived->layout, "", std::nullopt)) return true;
+      if (derived && (take_proven(derived->layout, "", std::nullopt) ||
+                      take_proven(sharing_placements(derived->layout), "", std::nullopt))) {
+        return true;
+      }
     }
   }
   return false;
@@ -271,7 +274,7 @@ bool Rebuilding::take_derived() {
     return false;
   }
   Manifest manifest = known_;
-  manifest.catalog.layout = std::move(derived->layout);
+  manifest.catalog.layout = sharing_placements(derived->layout);
   manifest.catalog.save_id = save_id_of(manifest.catalog);
   out_.manifest = std::move(manifest);
   seal_again();
@@ -359,7 +362,7 @@ bool Rebuilding::run() {
   if (!take_salvaged() && !take_derived()) return false;
   parse_manifest(out_.manifest_text);
   report_result();
-  repair_commit(out_, report_);
+  repair_commit(out_, report_, "written for the rebuilt manifest");
   leave_out_unproven();
   report_.proven = proof_ == Proof::whole;
   return true;

@@ -105,9 +105,21 @@ class RepairTest : public ::testing::Test {
   }
   void restore(const std::string& file) { put(file, original_.at(file)); }
 
-  RepairReport repair() {
-    return repair_native(files_, source_, target_, {.job_id = "0123456789abcdef"},
+  RepairReport repair(bool dry_run = false, FileSystem* files = nullptr) {
+    return repair_native(files != nullptr ? *files : files_, source_, target_,
+                         {.job_id = "0123456789abcdef", .dry_run = dry_run},
                          {pool_, budget_, progress_, stop_});
+  }
+
+  // A dry run, which must say what the repair said and leave nothing.
+  void expect_foretold(const RepairReport& report) {
+    const RepairReport dry = repair(/*dry_run=*/true);
+    EXPECT_EQ(dry.mended, report.mended);
+    EXPECT_EQ(dry.lost, report.lost);
+    EXPECT_EQ(dry.notes, report.notes);
+    EXPECT_EQ(dry.proven, report.proven);
+    EXPECT_FALSE(dry.written);
+    EXPECT_EQ(std::distance(fs::directory_iterator(directory_.path()), {}), 1) << "it was written";
   }
 
   // The report, after the result was compared with the original, if there is one.

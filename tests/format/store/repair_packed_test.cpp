@@ -52,6 +52,7 @@ TEST_F(RepairPackedTest, AMissingShardIsMadeFromTheCopies) {
     EXPECT_THAT(report.mended, Each(Field(&Mend::file, file)));
     EXPECT_THAT(report.mended, Contains(Field(&Mend::by, MendedBy::rule)));
     EXPECT_THAT(report.mended, Contains(Field(&Mend::by, MendedBy::copy)));
+    expect_foretold(report);
     restore(file);
   }
   EXPECT_EQ(shards, 4);

@@ -340,6 +340,42 @@ TEST_F(RepairTest, RefusesADestinationThatExistsAndWhatIsNoCheckpoint) {
   }
 }
 
+TEST_F(RepairTest, ADryRunForetellsAllOfIt) {
+  use_golden("copies");
+  expect_foretold(repair_and_compare());  // nothing
+  put("notes.txt", "mine");
+  put(shard(1, 3), flipped(shard(1, 3), 5, 1));
+  const RepairReport flip = repair();
+  fs::remove_all(target_);
+  EXPECT_THAT(flip.notes, SizeIs(1));
+  expect_foretold(flip);
+  fs::remove(source_ / "notes.txt");
+  fs::remove(source_ / shard(0, 3));  // made again, in memory
+  expect_foretold(expect_repaired());
+  fs::remove(source_ / "manifest.json");
+  expect_foretold(expect_refused());
+  restore(shard(0, 3));
+  restore("manifest.json");
+  fs::remove(source_ / shard(0, 3));
+  fs::remove(source_ / shard(1, 3));
+  expect_foretold(expect_refused());
+}
+
+TEST_F(RepairTest, ADryRunNeedsNoDestinationButRefusesOneThatExists) {
+  use_golden("copies");
+  put(shard(1, 3), flipped(shard(1, 3), 5, 1));
+  const RepairOptions options{.job_id = "0123456789abcdef", .dry_run = true};
+  const SweepContext machine{pool_, budget_, progress_, stop_};
+  EXPECT_THAT(repair_native(files_, source_, {}, options, machine).mended, SizeIs(1));
+  fs::create_directory(target_);
+  try {
+    repair(/*dry_run=*/true);
+    FAIL() << "promised to replace a directory";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Errc::exists);
+  }
+}
+
 TEST_F(RepairTest, RandomDamageIsMendedOrRefused) {
   constexpr unsigned seed = 20260718;
   SCOPED_TRACE("seed " + std::to_string(seed));

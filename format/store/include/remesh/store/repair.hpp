@@ -45,6 +45,9 @@ struct RepairOptions {
   std::string job_id;
   /// Remove what an earlier job of the same name left behind, if nobody holds it.
   bool discard_leftovers = false;
+  /// Find out what would be mended and what is lost, and write nothing. Then the destination may be
+  /// empty.
+  bool dry_run = false;
 };
 
 struct RepairReport {
@@ -53,7 +56,7 @@ struct RepairReport {
   std::vector<Finding> notes;  ///< warnings: files that were left out
   std::int64_t tensors = 0;
   std::int64_t written_bytes = 0;
-  bool written = false;  ///< false where nothing was to be mended, too
+  bool written = false;  ///< false where nothing was to be mended, too, and in a dry run
   /// The result is what was once written, byte for byte; false where manifest.json was rebuilt from
   /// the shards, and neither COMMIT nor the certificate records the same bytes.
   bool proven = true;
@@ -80,6 +83,8 @@ struct RepairReport {
 /// packaging, certificate and signature are lost, side files are taken as they lie, and the save id
 /// is a new one, in the headers of the shards too: `proven` is false, and the notes say so. Digests
 /// are those of the bytes, and if the certificate has others, all is refused.
+///
+/// A dry run does all of it but to write the copy and to read that again.
 ///
 /// Throws Error(not_found, RM101) if nothing there is a native checkpoint; as Staging does; Error
 /// (corrupt) if the result is not what the manifest records, or something but damage keeps it from
