@@ -18,26 +18,29 @@ constexpr std::size_t npos = std::string_view::npos;
 // Each costs a look at all of the text; where more are damaged little is left to prove.
 constexpr int most_missing = 4096;
 
-// Where a JSON value that begins at `at` ends; nothing if it does not.
+// Behind a string whose opening quote is at `at`; the end of the text if it has no other quote.
+std::size_t end_of_string(std::string_view text, std::size_t at) {
+  for (std::size_t i = at + 1; i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '"') {
+      return i + 1;
+    }
+  }
+  return text.size();
+}
+
+// Where a JSON text, object, array or null that begins at `at` ends; nothing if it does not.
 std::optional<std::size_t> end_of_value(std::string_view text, std::size_t at) {
   int depth = 0;
-  bool quoted = false;
-  for (std::size_t i = at; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      quoted = c != '"';
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == '{' || c == '[') {
-      ++depth;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    } else if (c == ',' && depth == 0) {
-      return i;
-    }
-    if (depth < 0) return i;
-    if (depth == 0 && !quoted && (c == '"' || c == '}' || c == ']')) return i + 1;
+  while (at < text.size()) {
+    const char c = text[at];
+    if (depth == 0 && c == ',') return at;
+    depth += c == '{' || c == '[' ? 1 : 0;
+    depth -= c == '}' || c == ']' ? 1 : 0;
+    if (depth < 0) return at;
+    at = c == '"' ? end_of_string(text, at) : at + 1;
+    if (depth == 0 && (c == '"' || c == '}' || c == ']')) return at;
   }
   return std::nullopt;
 }
