@@ -51,7 +51,7 @@ class Shares {
   std::vector<std::optional<Range>> ranges_;
 };
 
-std::vector<Index> sizes_by(Split split, Index total, Index count) {
+std::vector<Index> sizes_by(const Split& split, Index total, Index count) {
   std::vector<Index> sizes;
   sizes.reserve(static_cast<std::size_t>(count));
   for (Index at = 0; at < count; ++at) {
@@ -179,8 +179,7 @@ class TensorSearch {
       std::vector<Index> seen;
       for (const StoredBox& each : stored_) seen.push_back(mesh_.coordinate(each.rank, axis));
       std::ranges::sort(seen);
-      const auto repeated = std::ranges::unique(seen);
-      seen.erase(repeated.begin(), repeated.end());
+      seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
       if (std::ssize(seen) == mesh_.size(axis)) continue;
       placement.pins.push_back(
           {.axis = axis, .to = PinTo::coordinates, .coordinates = std::move(seen)});
