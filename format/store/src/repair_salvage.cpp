@@ -30,17 +30,19 @@ std::size_t end_of_string(std::string_view text, std::size_t at) {
   return text.size();
 }
 
+bool opens(char c) noexcept { return c == '{' || c == '['; }
+bool closes(char c) noexcept { return c == '}' || c == ']'; }
+
 // Where a JSON text, object, array or null that begins at `at` ends; nothing if it does not.
 std::optional<std::size_t> end_of_value(std::string_view text, std::size_t at) {
   int depth = 0;
   while (at < text.size()) {
     const char c = text[at];
-    if (depth == 0 && c == ',') return at;
-    depth += c == '{' || c == '[' ? 1 : 0;
-    depth -= c == '}' || c == ']' ? 1 : 0;
-    if (depth < 0) return at;
+    if (depth == 0 && (c == ',' || closes(c))) return at;
     at = c == '"' ? end_of_string(text, at) : at + 1;
-    if (depth == 0 && (c == '"' || c == '}' || c == ']')) return at;
+    if (opens(c)) ++depth;
+    if (closes(c)) --depth;
+    if (depth == 0 && (c == '"' || closes(c))) return at;
   }
   return std::nullopt;
 }
