@@ -45,6 +45,7 @@ ROWS = [
     ("repair", 0, "repair {ckpt} {new}"),
     ("repair", 0, "repair {flipped} {new}"),
     ("repair", 5, "repair {cut} {new}"),
+    ("repair", 0, "repair {flipped} --dry-run"),
     ("error", 6, "repair {hf} {new}"),
     ("bench", 0, "bench io {directory} --size 4MiB"),
     ("plan", 0, "plan {ckpt} --mesh tp=4 --io {rates}"),

@@ -33,6 +33,7 @@ struct Options {
   std::string source;
   std::string destination;
   bool discard = false;
+  bool dry_run = false;
   TalkOptions talk;
   WorkOptions work;
 };
@@ -51,6 +52,13 @@ void check_paths(const Options& options, const FileSystem& files) {
                 fmt::format("cannot repair {}: it is {}, which records nothing to repair it by; "
                             "only remesh checkpoints can be repaired",
                             options.source, *format));
+  }
+  if (options.destination.empty()) {
+    if (options.dry_run) return;
+    throw Error(Errc::invalid_argument,
+                fmt::format("cannot repair {}: DST, where to, is missing; only --dry-run does "
+                            "without it",
+                            options.source));
   }
   const std::filesystem::path source = whole_path(options.source) / "";
   if (!whole_path(options.destination).native().starts_with(source.native())) return;
@@ -89,9 +97,11 @@ Json json_of(const Mend& mend) {
           {"box", box}};
 }
 
-// What there is to read afterwards: the source itself where nothing was wrong with it.
+// What there is to read afterwards: the source itself where nothing was wrong with it, and nothing
+// where something is and nothing was written.
 std::string result_path(const Options& options, const RepairReport& report) {
   if (!report.lost.empty()) return {};
+  if (options.dry_run && !report.mended.empty()) return {};
   return report.written ? options.destination : options.source;
 }
 
@@ -105,6 +115,8 @@ Json report_json(const Options& options, const RepairReport& report, double seco
   document["written_bytes"] = report.written_bytes;
   document["seconds"] = seconds;
   document["directory_synced"] = report.directory_synced;
+  document["proven"] = report.proven;
+  document["dry_run"] = options.dry_run;
   document["findings"] = json_of(report.notes);
   document["path"] = text_or_null(result_path(options, report));
   return document;
@@ -118,15 +130,24 @@ void print_lost(const Options& options, const RepairReport& report, Output& out)
 }
 
 void print_done(const Options& options, const RepairReport& report, double seconds, Output& out) {
+  if (options.dry_run && !report.mended.empty()) {
+    out.detail(fmt::format("{}  {}  {}  {}  {} can be mended{}; nothing was written",
+                           out.good("ok"), escaped(options.source),
+                           counted(report.tensors, "tensor"), format_seconds(seconds),
+                           counted(std::ssize(report.mended), "place"),
+                           report.proven ? "" : ", and manifest.json rebuilt"));
+    return;
+  }
   if (!report.written) {
     out.detail(fmt::format("{}  {}  {}  {}  nothing to repair: every byte is as recorded",
                            out.good("ok"), escaped(options.source),
                            counted(report.tensors, "tensor"), format_seconds(seconds)));
   } else {
-    out.detail(fmt::format("{}  {}  {}  {}  {} mended, every byte read again and as recorded",
+    out.detail(fmt::format("{}  {}  {}  {}  {} mended, every byte read again and {}",
                            out.good("ok"), counted(report.tensors, "tensor"),
                            format_bytes(report.written_bytes), format_seconds(seconds),
-                           counted(std::ssize(report.mended), "place")));
+                           counted(std::ssize(report.mended), "place"),
+                           report.proven ? "as recorded" : "as manifest.json, rebuilt, has it"));
     if (!report.directory_synced) {
       out.detail(
           fmt::format("{} RM703  this file system cannot sync a directory: the files are on the "
@@ -165,10 +186,10 @@ int run(const Options& options, Session& session) {
   check_paths(options, files);
   Machine machine(options.work, session.out, session.stop);
   const JudgeContext context = machine.judge();
-  const RepairReport report =
-      repair_native(files, options.source, options.destination,
-                    {.job_id = job_id(options), .discard_leftovers = options.discard},
-                    {context.pool, context.budget, context.progress, context.stop});
+  const RepairReport report = repair_native(
+      files, options.source, options.destination,
+      {.job_id = job_id(options), .discard_leftovers = options.discard, .dry_run = options.dry_run},
+      {context.pool, context.budget, context.progress, context.stop});
   print_report(options, report, session.seconds(), session.out);
   session.out.document(report_json(options, report, session.seconds()));
   return report.lost.empty() ? exit_code::done : exit_code::corrupt;
@@ -177,9 +198,14 @@ int run(const Options& options, Session& session) {
 void add_options(CLI::App& verb, Options& options) {
   verb.add_option("SRC", options.source, "the remesh checkpoint that is damaged; only read")
       ->required();
-  verb.add_option("DST", options.destination,
-                  "the checkpoint to write; must not exist. Nothing is written if all is well")
-      ->required();
+  verb.add_option(
+      "DST", options.destination,
+      "the checkpoint to write; must not exist. Nothing is written if all is well. May be "
+      "left out with --dry-run");
+  verb.add_flag(
+      "--dry-run", options.dry_run,
+      "say what would be mended and what is lost, and write nothing; the exit code is the "
+      "same");
   verb.add_flag("--discard", options.discard, "remove what an interrupted job left behind");
   add_work_options(verb, options.work);
   add_talk_options(verb, options.talk);
@@ -191,7 +217,8 @@ CLI::App* add_repair(CLI::App& program, Request& request) {
   auto options = std::make_shared<Options>();
   CLI::App* verb =
       add_verb(program, "repair", "make a whole copy of a damaged checkpoint, from what is left",
-               {"remesh repair CKPT OUT", "remesh repair CKPT OUT --discard --json"});
+               {"remesh repair CKPT OUT", "remesh repair CKPT --dry-run",
+                "remesh repair CKPT OUT --discard --json"});
   add_options(*verb, *options);
   verb->callback([options, &request] {
     request.talk = options->talk;

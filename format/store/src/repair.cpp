@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -16,7 +17,11 @@
 #include "repair_burst.hpp"
 #include "repair_copy.hpp"
 #include "repair_documents.hpp"
+#include "repair_mended.hpp"
+#include "repair_rebuild.hpp"
 #include "repair_remake.hpp"
+#include "repair_scratch.hpp"
+#include "repair_survey.hpp"
 
 namespace remesh {
 namespace {
@@ -31,16 +36,23 @@ class Repair {
  public:
   Repair(FileSystem& files, Path source, const Path& destination, const RepairOptions& options,
          const SweepContext& machine)
-      : files_(files),
-        source_(std::move(source)),
-        machine_(machine),
-        staging_(files, destination, options.job_id,
-                 options.discard_leftovers ? Leftovers::discard : Leftovers::refuse) {}
+      : files_(files), source_(std::move(source)), machine_(machine) {
+    if (options.dry_run) {
+      if (!destination.empty()) refuse_existing(files, destination);
+    } else {
+      staging_.emplace(files, destination, options.job_id,
+                       options.discard_leftovers ? Leftovers::discard : Leftovers::refuse);
+    }
+  }
 
   RepairReport run();
 
  private:
+  void examine();
   void examine_shards();
+  void remake_shards();
+  void rebuild();
+  bool rebuild_from(const native::Survey& survey);
   void check_payload();
   void check_block(const BlockId& block, std::span<std::byte> buffer);
   Mend mend_of(const BlockId& block, const RepairBlocks::Found& found) const;
@@ -54,13 +66,61 @@ class Repair {
   FileSystem& files_;
   const Path source_;
   const SweepContext& machine_;
-  Staging staging_;
+  std::optional<Staging> staging_;  // nothing in a dry run
   native::Documents documents_;
   std::vector<ShardState> shards_;
   RepairBlocks blocks_{files_, shards_};
+  std::vector<BlockId> mended_blocks_;
   RepairReport report_;
   std::mutex mutex_;
 };
+
+// A manifest that nothing vouches for any more is rebuilt from the shards, if all of them are
+// whole.
+void Repair::rebuild() {
+  std::vector<Finding> why;
+  auto survey = native::survey_shards(files_, source_, why);
+  if (survey) {
+    shards_ = survey->shards;
+    documents_.manifest.catalog.tensors = survey->tensors;
+    report_.tensors = std::ssize(survey->tensors);
+    blocks_.learn();
+    check_payload();
+    if (report_.lost.empty() && rebuild_from(*survey)) return;
+  }
+  report_.lost.insert(report_.lost.begin(), *documents_.why_lost);
+  report_.lost.insert(report_.lost.end(), why.begin(), why.end());
+}
+
+bool Repair::rebuild_from(const native::Survey& survey) {
+  native::MendedFiles mended(files_, shards_, blocks_, mended_blocks_);
+  const auto digests = native::digests_of(mended, shards_, survey.tensors, machine_);
+  return native::rebuild_manifest({.files = mended,
+                                   .root = source_,
+                                   .ranks = survey.ranks,
+                                   .save_id = survey.save_id,
+                                   .stored = survey.stored,
+                                   .tensors = survey.tensors,
+                                   .digests = digests,
+                                   .pool = machine_.pool},
+                                  shards_, documents_, report_);
+}
+
+void Repair::remake_shards() {
+  native::ScratchFiles scratch(files_);
+  FileSystem& files = staging_ ? files_ : scratch;
+  const Path directory = staging_ ? staging_->directory() : source_ / "made again";
+  native::Remaker(files, directory, documents_.manifest.catalog, shards_, blocks_).run(report_);
+}
+
+void Repair::examine() {
+  documents_ = native::repair_documents(files_, source_, report_);
+  if (documents_.why_lost) return rebuild();
+  report_.tensors = std::ssize(documents_.manifest.catalog.tensors);
+  examine_shards();
+  remake_shards();
+  check_payload();
+}
 
 void Repair::examine_shards() {
   const auto& entries = documents_.manifest.shards;
@@ -127,6 +187,7 @@ void Repair::check_block(const BlockId& block, std::span<std::byte> buffer) {
   if (found) {
     Mend mend = mend_of(block, *found);
     const std::lock_guard lock(mutex_);
+    mended_blocks_.push_back(block);
     report_.mended.push_back(std::move(mend));
   } else {
     Finding loss = loss_of(block, buffer);
@@ -197,35 +258,28 @@ std::int64_t Repair::stored_bytes() const {
 }
 
 void Repair::write() {
-  staging_.check_room(stored_bytes());
+  staging_->check_room(stored_bytes());
   std::int64_t payload = 0;
   for (const ShardState& shard : shards_) {
     for (const Extent& extent : shard.extents) payload += extent.length_bytes;
   }
   machine_.progress.begin("writing", payload);
   for (std::uint32_t shard = 0; shard < shards_.size(); ++shard) {
-    native::write_shard(files_, staging_.directory(), shard, shards_[shard], blocks_, machine_);
+    native::write_shard(files_, staging_->directory(), shard, shards_[shard], blocks_, machine_);
   }
   machine_.progress.end();
-  native::write_documents(files_, staging_.directory(), documents_);
+  native::write_documents(files_, staging_->directory(), documents_);
   machine_.progress.begin("proving", payload);
-  native::prove(files_, staging_.directory(), documents_, machine_);
+  native::prove(files_, staging_->directory(), documents_, machine_);
   machine_.progress.end();
   report_.written_bytes = stored_bytes();
-  report_.directory_synced = staging_.publish();
+  report_.directory_synced = staging_->publish();
   report_.written = true;
 }
 
 RepairReport Repair::run() {
-  auto documents = native::repair_documents(files_, source_, report_);
-  if (!documents) return std::move(report_);
-  documents_ = std::move(*documents);
-  report_.tensors = std::ssize(documents_.manifest.catalog.tensors);
-  examine_shards();
-  native::Remaker(files_, staging_.directory(), documents_.manifest.catalog, shards_, blocks_)
-      .run(report_);
-  check_payload();
-  note_extra_files();
+  examine();
+  if (report_.lost.empty()) note_extra_files();
   std::ranges::stable_sort(report_.mended, {},
                            [](const Mend& mend) { return std::tie(mend.file, mend.bytes.begin); });
   std::ranges::stable_sort(report_.lost, {}, [](const Finding& finding) {
@@ -233,7 +287,7 @@ RepairReport Repair::run() {
   });
   if (!report_.lost.empty()) return std::move(report_);
   if (!report_.mended.empty()) {
-    write();
+    if (staging_) write();
   } else {
     // What is not damaged may still be wrong; that is no matter of mending.
     StrictFindings findings;

@@ -54,7 +54,12 @@ class RepairBlocks {
     return shards_[block.shard].extents[block.extent];
   }
   BlockPlace place(const BlockId& block) const {
-    return place_of_block(shards_[block.shard], extent(block), block.k);
+    return place_of_block(*shards_[block.shard].index, extent(block), block.k);
+  }
+  /// Precondition: its extent is in chunks.
+  const Frame& frame(const BlockId& block) const {
+    const auto number = static_cast<std::size_t>(extent(block).first_frame + block.k);
+    return shards_[block.shard].index->frames[number];
   }
   Digest recorded(const BlockId& block) const {
     return recorded_crc(shards_[block.shard], extent(block), block.k);

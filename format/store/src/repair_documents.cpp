@@ -62,11 +62,13 @@ class DocumentRepair {
   DocumentRepair(const FileSystem& files, Path root, RepairReport& report)
       : files_(files), root_(std::move(root)), report_(report) {}
 
-  std::optional<Documents> run() {
+  Documents run() {
     repair_certificate();
-    if (!repair_manifest()) return std::nullopt;
-    for (const SideFile& side : out_.manifest.catalog.side) repair_side(side);
+    repair_manifest();
     out_.signature = read_if_there(files_, root_ / signature_name, most_signature_bytes);
+    if (out_.why_lost) return std::move(out_);
+    repair_commit(out_, report_, "written again from manifest.json, all of which holds");
+    for (const SideFile& side : out_.manifest.catalog.side) repair_side(side);
     return std::move(out_);
   }
 
@@ -78,17 +80,21 @@ class DocumentRepair {
   void mended(std::string_view file, const Burst& burst) {
     mended(file, bytes_of_burst(burst, 0), MendedBy::flip, flipped_back(burst, 0));
   }
-  void lost(const char* id, std::string_view file, const std::string& why);
+  Finding loss(const char* id, std::string_view file, const std::string& why) const;
+  void lost(const char* id, std::string_view file, const std::string& why) {
+    report_.lost.push_back(loss(id, file, why));
+  }
   void left_out(const std::string& certificate, const std::string& why);
 
   void repair_certificate();
-  std::optional<Digest> vouched_by_certificate() const;
-  bool repair_manifest();
+  std::optional<Digest> vouched_by_certificate() const {
+    return out_.certificate ? certified_manifest(*out_.certificate) : std::nullopt;
+  }
+  void repair_manifest();
   bool take_manifest(std::string text);
   bool take_vouched(const std::optional<CommitLine>& commit);
   bool take_flipped(const std::optional<CommitLine>& commit);
   bool take_unvouched(const std::optional<CommitLine>& commit);
-  void repair_commit();
   void repair_side(const SideFile& side);
   bool restore_side(const SideFile& side, const std::string& name, std::string& text);
 
@@ -96,16 +102,14 @@ class DocumentRepair {
   const Path root_;
   RepairReport& report_;
   Documents out_;
-  std::string found_manifest_;
-  std::optional<std::string> found_commit_;
 };
 
-void DocumentRepair::lost(const char* id, std::string_view file, const std::string& why) {
+Finding DocumentRepair::loss(const char* id, std::string_view file, const std::string& why) const {
   Finding finding;
   finding.id = id;
   finding.file = file;
   finding.message = fmt::format("cannot repair '{}': {}", (root_ / file).string(), why);
-  report_.lost.push_back(std::move(finding));
+  return finding;
 }
 
 // No reader needs a certificate, so a checkpoint is whole without it.
@@ -149,15 +153,6 @@ void DocumentRepair::repair_certificate() {
   }
 }
 
-// Quotes within names are escaped, so that only the member of the target looks like this.
-std::optional<Digest> DocumentRepair::vouched_by_certificate() const {
-  constexpr std::string_view key = R"("manifest":")";
-  if (!out_.certificate) return std::nullopt;
-  const std::size_t at = out_.certificate->find(key);
-  if (at == std::string::npos) return std::nullopt;
-  return parse_digest(std::string_view(*out_.certificate).substr(at + key.size(), 24));
-}
-
 bool DocumentRepair::take_manifest(std::string text) {
   auto manifest = parsed(text);
   if (!manifest) return false;
@@ -168,20 +163,21 @@ bool DocumentRepair::take_manifest(std::string text) {
 
 // COMMIT itself, a COMMIT that is a flipped bit away from the right one, or the certificate.
 bool DocumentRepair::take_vouched(const std::optional<CommitLine>& commit) {
-  const Digest found = digest_of_text(found_manifest_);
-  const bool vouched =
-      (commit && commit->digest == found) ||
-      (found_commit_ && differ_by_burst(*found_commit_, commit_line(found_manifest_))) ||
-      vouched_by_certificate() == found;
-  return vouched && take_manifest(found_manifest_);
+  const Digest found = digest_of_text(out_.found_manifest);
+  const bool vouched = (commit && commit->digest == found) ||
+                       (out_.found_commit &&
+                        differ_by_burst(*out_.found_commit, commit_line(out_.found_manifest))) ||
+                       vouched_by_certificate() == found;
+  return vouched && take_manifest(out_.found_manifest);
 }
 
 bool DocumentRepair::take_flipped(const std::optional<CommitLine>& commit) {
   std::vector<Digest> recorded;
-  if (commit && commit->size_bytes == size_of(found_manifest_)) recorded.push_back(commit->digest);
+  if (commit && commit->size_bytes == size_of(out_.found_manifest))
+    recorded.push_back(commit->digest);
   if (const auto digest = vouched_by_certificate()) recorded.push_back(*digest);
   for (const Digest digest : recorded) {
-    std::string text = found_manifest_;
+    std::string text = out_.found_manifest;
     const auto burst = undo_burst(text, digest);
     if (!burst || !take_manifest(std::move(text))) continue;
     mended(manifest_name, *burst);
@@ -194,8 +190,8 @@ bool DocumentRepair::take_flipped(const std::optional<CommitLine>& commit) {
 // shard its entry, and canonical JSON the rest. What is left is how a Hugging Face directory was
 // packed: it counts as intact where no COMMIT says otherwise. Roots of a tree are checked later.
 bool DocumentRepair::take_unvouched(const std::optional<CommitLine>& commit) {
-  auto manifest = parsed(found_manifest_);
-  if (!manifest || to_json(*manifest) != found_manifest_) return false;
+  auto manifest = parsed(out_.found_manifest);
+  if (!manifest || to_json(*manifest) != out_.found_manifest) return false;
   const bool all_bound = manifest->catalog.packaging.empty();
   if (commit && !all_bound) return false;
   if (!all_bound) {
@@ -210,38 +206,28 @@ bool DocumentRepair::take_unvouched(const std::optional<CommitLine>& commit) {
     report_.notes.push_back(std::move(finding));
   }
   out_.manifest = std::move(*manifest);
-  out_.manifest_text = found_manifest_;
+  out_.manifest_text = out_.found_manifest;
   return true;
 }
 
-bool DocumentRepair::repair_manifest() {
+void DocumentRepair::repair_manifest() {
   auto text = read_if_there(files_, root_ / manifest_name, most_manifest_bytes);
-  found_manifest_ = text.value_or("");
+  const bool there = text.has_value();
+  out_.found_manifest = std::move(text).value_or("");
   const auto entry = files_.look(root_ / commit_name);
   if (entry && entry->size_bytes <= most_commit_bytes) {
-    found_commit_ = read_text(files_, root_ / commit_name, most_commit_bytes);
+    out_.found_commit = read_text(files_, root_ / commit_name, most_commit_bytes);
   }
-  const auto commit = found_commit_ ? parse_commit(*found_commit_) : std::nullopt;
-  if (!text) {
-    lost("RM203", manifest_name, "it is not there, and nothing else says what the shards are");
-    return false;
+  const auto commit = out_.found_commit ? parse_commit(*out_.found_commit) : std::nullopt;
+  if (!there) {
+    out_.why_lost = loss("RM203", manifest_name, "it is not there");
+  } else if (!take_vouched(commit) && !take_flipped(commit) && !take_unvouched(commit)) {
+    out_.why_lost =
+        loss("RM103", manifest_name,
+             fmt::format("it has {}, which COMMIT does not record, and no burst of up to {} bits "
+                         "explains the difference",
+                         to_string(digest_of_text(out_.found_manifest)), most_burst_bits));
   }
-  if (take_vouched(commit) || take_flipped(commit) || take_unvouched(commit)) {
-    repair_commit();
-    return true;
-  }
-  lost("RM103", manifest_name,
-       fmt::format("it has {}, which COMMIT does not record, and no burst of up to {} bits "
-                   "explains the difference",
-                   to_string(digest_of_text(found_manifest_)), most_burst_bits));
-  return false;
-}
-
-void DocumentRepair::repair_commit() {
-  out_.commit_text = commit_line(out_.manifest_text);
-  if (found_commit_ == out_.commit_text) return;
-  mended(commit_name, {0, size_of(out_.commit_text)}, MendedBy::record,
-         "written again from manifest.json, all of which holds");
 }
 
 bool DocumentRepair::restore_side(const SideFile& side, const std::string& name,
@@ -283,9 +269,26 @@ void DocumentRepair::repair_side(const SideFile& side) {
 
 }  // namespace
 
-std::optional<Documents> repair_documents(const FileSystem& files, const FileSystem::Path& root,
-                                          RepairReport& report) {
+Documents repair_documents(const FileSystem& files, const FileSystem::Path& root,
+                           RepairReport& report) {
   return DocumentRepair(files, root, report).run();
+}
+
+void repair_commit(Documents& documents, RepairReport& report, std::string_view how) {
+  documents.commit_text = commit_line(documents.manifest_text);
+  if (documents.found_commit == documents.commit_text) return;
+  report.mended.push_back({.file = std::string(commit_name),
+                           .bytes = {0, size_of(documents.commit_text)},
+                           .by = MendedBy::record,
+                           .how = std::string(how)});
+}
+
+// Quotes within names are escaped, so that only the member of the target looks like this.
+std::optional<Digest> certified_manifest(std::string_view certificate) {
+  constexpr std::string_view key = R"("manifest":")";
+  const std::size_t at = certificate.find(key);
+  if (at == std::string_view::npos) return std::nullopt;
+  return parse_digest(certificate.substr(at + key.size(), 24));
 }
 
 }  // namespace remesh::native

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "manifest.hpp"
@@ -12,6 +13,10 @@ namespace remesh::native {
 
 /// All of a checkpoint but its shards, mended.
 struct Documents {
+  std::optional<Finding> why_lost;  ///< the manifest is, for this reason: then there are no side
+                                    ///< files either
+  std::string found_manifest;       ///< what there was, whatever became of it
+  std::optional<std::string> found_commit;
   Manifest manifest;
   std::string manifest_text;
   std::string commit_text;
@@ -20,10 +25,15 @@ struct Documents {
   std::vector<std::string> side;         ///< in catalog order
 };
 
-/// Reads and mends them; what was mended, lost and left out goes to the report. Nothing if the
-/// manifest is lost, without which nothing else can be told. Throws what the file system throws;
-/// Error(unsupported, RM102) for another version.
-std::optional<Documents> repair_documents(const FileSystem& files, const FileSystem::Path& root,
-                                          RepairReport& report);
+/// Reads and mends them; what was mended, lost and left out goes to the report, but that the
+/// manifest is. Throws what the file system throws; Error(unsupported, RM102) for another version.
+Documents repair_documents(const FileSystem& files, const FileSystem::Path& root,
+                           RepairReport& report);
+
+/// Writes COMMIT for the manifest, and reports it, with `how`, if it is not what was found.
+void repair_commit(Documents& documents, RepairReport& report, std::string_view how);
+
+/// The digest of the target's manifest in a certificate.
+std::optional<Digest> certified_manifest(std::string_view certificate);
 
 }  // namespace remesh::native

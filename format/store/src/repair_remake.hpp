@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,8 +18,9 @@ namespace remesh::native {
 
 /// Makes shards again of which more than payload is lost. Which rank stores what, and what a shard
 /// is apart from its payload, are functions of the manifest; the CRCs of the blocks come from the
-/// indexes of other copies or, where there are none, from the payload as it is. Whether all of that
-/// is right, the CRC of the header says, which binds every byte and is in the manifest.
+/// indexes of other copies or, where there are none, from the payload as it is; so do the places of
+/// frames, unless the shard's own index, which lies where it is planned to, still has them. Whether
+/// all of that is right, the CRC of the header says, which binds every byte and is in the manifest.
 class Remaker {
  public:
   /// All must outlive this. Shards are made in `directory`.
@@ -40,12 +43,23 @@ class Remaker {
   };
 
   void find_plans();
+  void find_plans(std::int64_t least_copies, bool in_chunks);
   bool agrees(const Plan& plan) const;
   bool make_one_more();
   bool make(std::uint32_t number);
   bool make(std::uint32_t number, ShardDraft draft);
+  bool fill(std::uint32_t number, const FileSystem::Path& path, ShardDraft& draft,
+            std::vector<Digest>& crcs);
+  std::optional<ShardIndex> index_of(const ShardState& shard, const ShardDraft& draft) const;
+  bool take_frames(std::uint32_t number, const FileSystem::Path& path, ShardDraft& draft,
+                   const std::optional<ShardIndex>& known);
+  bool frames_of(std::uint32_t number, const Extent& extent, std::int64_t& end,
+                 std::span<Frame> frames) const;
   bool take_crcs(std::uint32_t number, const ShardDraft& draft, std::vector<Digest>& crcs);
-  bool crcs_of(std::uint32_t number, const Extent& extent, std::vector<Digest>& crcs);
+  bool crcs_of(std::uint32_t number, const ShardIndex& index, const Extent& extent,
+               std::vector<Digest>& crcs);
+  Finding not_stored(const ShardState& shard, const ShardTensor& tensor, const Box& box) const;
+  bool lose(const ShardState& shard, std::vector<Finding> findings);
   void report_lost(const ShardState& shard, RepairReport& report) const;
 
   FileSystem& files_;

@@ -92,7 +92,7 @@ bool Examination::mend_header(std::span<std::byte> block) {
         {.file = state_.name,
          .bytes = {static_cast<std::int64_t>(header_field::header_crc), header_bytes},
          .by = MendedBy::record,
-         .how = "the header's CRC is written again from manifest.json"});
+         .how = "the header's CRC is written again"});
   }
   patch(0, block);
   return true;
@@ -232,9 +232,9 @@ void ShardState::take_index(ShardIndex taken) {
   for (Extent& extent : extents) extent.tensor = index->tensors[extent.tensor].number;
 }
 
-BlockPlace place_of_block(const ShardState& shard, const Extent& extent, std::int64_t k) {
+BlockPlace place_of_block(const ShardIndex& index, const Extent& extent, std::int64_t k) {
   if (is_chunked(extent)) {
-    const Frame& frame = shard.index->frames[static_cast<std::size_t>(extent.first_frame + k)];
+    const Frame& frame = index.frames[static_cast<std::size_t>(extent.first_frame + k)];
     return {frame.offset_bytes, frame.length_bytes};
   }
   const std::int64_t begin = k * ExtentMap::block_bytes;

@@ -49,7 +49,7 @@ struct BlockPlace {
   std::int64_t offset_bytes = 0;
   std::int64_t length_bytes = 0;
 };
-BlockPlace place_of_block(const ShardState& shard, const Extent& extent, std::int64_t k);
+BlockPlace place_of_block(const ShardIndex& index, const Extent& extent, std::int64_t k);
 Digest recorded_crc(const ShardState& shard, const Extent& extent, std::int64_t k);
 
 /// Reads header, index and complement of a shard, and mends what a burst explains. Throws what the

@@ -29,13 +29,6 @@ Path without_trailing_slash(const Path& destination) {
   return plain;
 }
 
-void refuse_existing(const FileSystem& files, const Path& destination) {
-  if (!files.look(destination)) return;
-  throw Error(Errc::exists, fmt::format("cannot write '{}': destination exists; remesh never "
-                                        "replaces a checkpoint, so choose another name",
-                                        destination.string()));
-}
-
 void require_parent(const FileSystem& files, const Path& destination) {
   const Path parent = destination.parent_path();
   if (parent.empty() || files.look(parent / ".")) return;
@@ -119,6 +112,13 @@ bool is_of_job(const FileSystem& files, const Path& directory, const std::string
 }
 
 }  // namespace
+
+void refuse_existing(const FileSystem& files, const Path& destination) {
+  if (!files.look(destination)) return;
+  throw Error(Errc::exists, fmt::format("cannot write '{}': destination exists; remesh never "
+                                        "replaces a checkpoint, so choose another name",
+                                        destination.string()));
+}
 
 bool is_staging_name(std::string_view name) noexcept {
   return name.starts_with('.') && name.find(staging_mark) != std::string_view::npos;

@@ -45,6 +45,9 @@ struct RepairOptions {
   std::string job_id;
   /// Remove what an earlier job of the same name left behind, if nobody holds it.
   bool discard_leftovers = false;
+  /// Find out what would be mended and what is lost, and write nothing. Then the destination may be
+  /// empty.
+  bool dry_run = false;
 };
 
 struct RepairReport {
@@ -53,7 +56,10 @@ struct RepairReport {
   std::vector<Finding> notes;  ///< warnings: files that were left out
   std::int64_t tensors = 0;
   std::int64_t written_bytes = 0;
-  bool written = false;  ///< false where nothing was to be mended, too
+  bool written = false;  ///< false where nothing was to be mended, too, and in a dry run
+  /// The result is what was once written, byte for byte; false where manifest.json was rebuilt from
+  /// the shards, and neither COMMIT nor the certificate records the same bytes.
+  bool proven = true;
   bool directory_synced = true;
 };
 
@@ -62,11 +68,23 @@ struct RepairReport {
 /// A damaged block of payload comes from another copy that has the recorded CRC; otherwise a burst
 /// (burst.hpp) is undone, in the block or in a copy. Damage to header, index or metadata of a shard
 /// that is no burst, and a shard that is missing, are mended by making the shard again: with the
-/// rules of today's writer, and only if its header then is the one that manifest.json records.
+/// rules of today's writer, and only if its header then is the one that manifest.json records. How
+/// long the frames of compressed payload were says its index, if that is there, or another copy.
 /// A wrong COMMIT is written again if all that the manifest says holds; a burst in the manifest, in
 /// a side file or in the certificate is undone. Before `destination` gets its name, all of it is
 /// read again: each block, complement, side file and tensor digest, and the tree hashes where the
 /// manifest has some.
+///
+/// A manifest that is missing, or damaged beyond that, is rebuilt if all shards are whole by their
+/// own CRCs (with what a burst or a copy mends), of one save, and hold every tensor. What the
+/// damaged one still says of layout and packaging counts if the save id of the shards, or COMMIT,
+/// proves it; otherwise the layout is the simplest that gives each rank the boxes that it stores,
+/// on the mesh that the certificate states if there is one. Then run id, layers, experts,
+/// packaging, certificate and signature are lost, side files are taken as they lie, and the save id
+/// is a new one, in the headers of the shards too: `proven` is false, and the notes say so. Digests
+/// are those of the bytes, and if the certificate has others, all is refused.
+///
+/// A dry run does all of it but to write the copy and to read that again.
 ///
 /// Throws Error(not_found, RM101) if nothing there is a native checkpoint; as Staging does; Error
 /// (corrupt) if the result is not what the manifest records, or something but damage keeps it from

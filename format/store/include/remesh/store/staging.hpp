@@ -19,6 +19,9 @@ enum class Leftovers {
 /// Whether a name is that of such a temporary directory.
 bool is_staging_name(std::string_view name) noexcept;
 
+/// Throws Error(exists, "destination exists") if something is there.
+void refuse_existing(const FileSystem& files, const FileSystem::Path& destination);
+
 /// A directory that is written under a temporary name beside its destination,
 /// ".NAME.remesh-<job id>", locked while it is written, and renamed when it is whole. Destroyed
 /// before publish(), it removes itself.
