@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
       Command{"convert", remesh::add_convert},
       Command{"verify", remesh::add_verify},
       Command{"fingerprint", remesh::add_fingerprint},
+      Command{"seal", remesh::add_seal},
       Command{"repair", remesh::add_repair},
       Command{"bench", remesh::add_bench},
       Command{"explain", remesh::add_explain},
