@@ -1,5 +1,5 @@
-// remesh-seal.json, any bytes: refused with an id, or read; and what is read is written to the same.
-// A fuzzer cannot find digests, so the text gets the one that it should end in.
+// remesh-seal.json, any bytes: refused with an id, or read; and what is read is written to the
+// same. A fuzzer cannot find digests, so the text gets the one that it should end in.
 
 #include <cstddef>
 #include <cstdint>

@@ -104,9 +104,8 @@ TEST_F(Sealed, IsJudgedByWhatTheSealRecords) {
   const auto reader = test::open_strictly(checkpoint_);
   EXPECT_TRUE(is_sealed(reader->catalog()));
   EXPECT_EQ(reader->catalog().digests.size(), 3u);
-  EXPECT_THAT(reader->catalog().side,
-              ElementsAre(Field(&SideFile::name, "config.json"),
-                          Field(&SideFile::name, "tokenizer.model")));
+  EXPECT_THAT(reader->catalog().side, ElementsAre(Field(&SideFile::name, "config.json"),
+                                                  Field(&SideFile::name, "tokenizer.model")));
 }
 
 // Bytes of tensors, by file: what nothing but a seal protects.
@@ -140,9 +139,10 @@ TEST_F(Sealed, EveryFlippedBitIsFoundInItsFileAndPlace) {
         ++payload;
         const std::string where = "one flipped bit explains it: bit " + std::to_string(bit) +
                                   " of byte " + std::to_string(byte);
-        EXPECT_THAT(found, ElementsAre(AllOf(Field(&Finding::id, "RM207"),
-                                             Field(&Finding::message, HasSubstr(where)),
-                                             Field(&Finding::tensor, name[10] == '1' ? "a" : "b"))));
+        EXPECT_THAT(found,
+                    ElementsAre(AllOf(Field(&Finding::id, "RM207"),
+                                      Field(&Finding::message, HasSubstr(where)),
+                                      Field(&Finding::tensor, name[10] == '1' ? "a" : "b"))));
         put(plain / name, flipped);
         EXPECT_EQ(judge(plain).count(Severity::error), 0);  // nobody else notices
         put(plain / name, content);
@@ -162,11 +162,11 @@ TEST_F(Sealed, FlipsInWhatIsNoTensorsAreNamedToTheBit) {
     const std::size_t at = content.find(name[0] == 'c' ? "none" : "\"pt\"") + 2;
     content[at] ^= 4;
     put(checkpoint_ / name, content);
-    EXPECT_THAT(errors(), ElementsAre(AllOf(
-                              Field(&Finding::id, "RM207"), Field(&Finding::file, name),
-                              Field(&Finding::message,
-                                    HasSubstr("one flipped bit explains it: bit 2 of byte " +
-                                              std::to_string(at))))));
+    EXPECT_THAT(errors(),
+                ElementsAre(AllOf(Field(&Finding::id, "RM207"), Field(&Finding::file, name),
+                                  Field(&Finding::message,
+                                        HasSubstr("one flipped bit explains it: bit 2 of byte " +
+                                                  std::to_string(at))))));
     content[at] ^= 4;
     put(checkpoint_ / name, content);
   }
@@ -175,10 +175,10 @@ TEST_F(Sealed, FlipsInWhatIsNoTensorsAreNamedToTheBit) {
 TEST_F(Sealed, AChangedCheckpointIsToldFromADamagedOne) {
   test::seal(machine_, checkpoint_);
   put(checkpoint_ / "config.json", "{}");
-  EXPECT_THAT(errors(), ElementsAre(AllOf(Field(&Finding::id, "RM111"),
-                                          Field(&Finding::file, "config.json"),
-                                          Field(&Finding::found, "2 bytes"),
-                                          Field(&Finding::expected, "21 bytes"))));
+  EXPECT_THAT(
+      errors(),
+      ElementsAre(AllOf(Field(&Finding::id, "RM111"), Field(&Finding::file, "config.json"),
+                        Field(&Finding::found, "2 bytes"), Field(&Finding::expected, "21 bytes"))));
   EXPECT_THAT(refusal(), HasSubstr("RM111: cannot use the seal 'remesh-seal.json': \"config.json\" "
                                    "has 2 bytes, but had 21 when it was sealed"));
   put_checkpoint(checkpoint_);
@@ -223,8 +223,9 @@ TEST_F(Sealed, ASealThatWasMadeForOthersIsRefused) {
                                    "a checkpoint of format \"dcp\", and this is \"hf\""));
   put(seal, text);
   edit_seal(seal, R"("dtype":"u8","name":"b")", R"("dtype":"i8","name":"b")");
-  EXPECT_THAT(refusal(), HasSubstr("RM111: cannot use the seal 'remesh-seal.json': the checkpoint "
-                                   "has the tensor 'b' (u8, [0, 5)), but it was sealed as 'b' (i8"));
+  EXPECT_THAT(refusal(),
+              HasSubstr("RM111: cannot use the seal 'remesh-seal.json': the checkpoint "
+                        "has the tensor 'b' (u8, [0, 5)), but it was sealed as 'b' (i8"));
   put(seal, text);
   edit_seal(seal, R"("name":"e")", R"("name":"f")");
   EXPECT_THAT(refusal(), HasSubstr("'e' (f32, [0, 0)), but that was not sealed"));
@@ -236,8 +237,8 @@ TEST_F(Sealed, ASealThatWasMadeForOthersIsRefused) {
   put(seal, text);
   edit_seal(seal, R"("format_version":1)", R"("format_version":2)");
   EXPECT_THAT(refusal(), HasSubstr("RM102: cannot read '"));
-  EXPECT_THAT(errors(), ElementsAre(AllOf(Field(&Finding::id, "RM102"),
-                                          Field(&Finding::file, seal_file))));
+  EXPECT_THAT(errors(),
+              ElementsAre(AllOf(Field(&Finding::id, "RM102"), Field(&Finding::file, seal_file))));
 }
 
 TEST_F(Sealed, ConvertingRefusesWhatTheSealDoesNotRecord) {
@@ -260,7 +261,7 @@ TEST_F(Sealed, ConvertingRefusesWhatTheSealDoesNotRecord) {
   };
   EXPECT_EQ(refused_for("model-00001-of-00002.safetensors", "ghij"), "RM207");
   EXPECT_EQ(refused_for("model-00001-of-00002.safetensors", "pt"), "RM207");
-  EXPECT_EQ(refused_for("model.safetensors.index.json", ":17"), "RM207");
+  EXPECT_EQ(refused_for("model.safetensors.index.json", "7}"), "RM207");
   EXPECT_EQ(refused_for("config.json", "none"), "RM207");
   EXPECT_EQ(refused_for("tokenizer.model", "tokens"), "RM207");
 }

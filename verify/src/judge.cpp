@@ -137,8 +137,9 @@ void Judge::report_blocks(std::uint32_t number, std::int64_t first, std::int64_t
       "after it was written",
       to_string(desc), finding.bytes->begin, finding.bytes->end, finding.file,
       to_string(*finding.box), finding.found, finding.expected);
-  finding.next_step = is_native() ? "restore this file from a copy, or reshard from an intact checkpoint"
-                                  : "restore this file from a copy, or download it again";
+  finding.next_step = is_native()
+                          ? "restore this file from a copy, or reshard from an intact checkpoint"
+                          : "restore this file from a copy, or download it again";
   if (last - first == 1 && bursts_looked_for_++ < most_bursts) {
     name_burst(begin, map_.blocks(extent)[static_cast<std::size_t>(first)], found, is_native(),
                finding);

@@ -39,8 +39,7 @@ constexpr std::array pages{
          "The commit marker is missing, but every byte that the manifest promises is there and "
          "true.",
          "Readers refuse what is not committed, so a good checkpoint lies idle.",
-         "A copy that left out small or hidden files.",
-         "Copy the marker as well."},
+         "A copy that left out small or hidden files.", "Copy the marker as well."},
     Page{"RM107", "pointer behind", false,
          "The pointer to the latest step names an older step than the newest whole checkpoint.",
          "A resume would start from old weights.",

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   }
   using remesh::Command;
   const std::array commands{
+      // clang-format off
       Command{"inspect", remesh::add_inspect},
       Command{"plan", remesh::add_plan},
       Command{"reshard", remesh::add_reshard},
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
       Command{"explain", remesh::add_explain},
       Command{"env", remesh::add_env},
       Command{"completion", remesh::add_completion},
+      // clang-format on
   };
   static remesh::StopFlag stop;
   remesh::stop_on_signals(stop);

@@ -113,9 +113,10 @@ void print_sealed(const Options& options, const Sealed& sealed, double seconds, 
                          format_seconds(seconds), format_bytes(sealed.seal_bytes),
                          sealed.signature.empty() ? "" : ", signed"));
   if (!sealed.directory_synced) {
-    out.detail(fmt::format("{} RM703  this file system cannot sync a directory: the seal is on the "
-                           "medium, its name will be soon",
-                           out.warned("note")));
+    out.detail(
+        fmt::format("{} RM703  this file system cannot sync a directory: the seal is on the "
+                    "medium, its name will be soon",
+                    out.warned("note")));
   }
   out.line(sealed.path);
 }
@@ -167,8 +168,7 @@ CLI::App* add_seal(CLI::App& program, Request& request) {
   CLI::App* verb = add_verb(
       program, "seal",
       "write the digests of a foreign checkpoint beside it, so that a flipped bit is found",
-      {"remesh seal HF_DIR -o OUT && remesh verify HF_DIR --seal OUT",
-       "remesh seal HF_DIR -o OUT --sign KEY --json"});
+      {"remesh seal HF_DIR", "remesh seal HF_DIR -o OUT --sign KEY --json"});
   add_options(*verb, *options);
   verb->callback([options, &request] {
     request.talk = options->talk;

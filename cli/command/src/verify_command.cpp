@@ -17,7 +17,6 @@
 #include "remesh/adapters/open.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/limited_file_system.hpp"
-#include "remesh/store/native_store.hpp"
 #include "remesh/store/seal.hpp"
 #include "remesh/store/signed_checkpoint.hpp"
 #include "remesh/verify/verify.hpp"
@@ -106,19 +105,23 @@ void add_findings(const SignedCheck& check, Verdict& verdict) {
 
 // Over the manifest of a native checkpoint, or over the seal of another one. Nothing where there is
 // no checkpoint to be signed, which opening it will tell.
-std::optional<SignedCheck> checked_signature(const Options& options, Session& session, const PublicKey& key) {
+std::optional<SignedCheck> checked_signature(const Options& options, Session& session,
+                                             const PublicKey& key) {
   Machine machine(options.work, session.out, session.stop);
   const LimitedFileSystem files(session.files, read_limit_of(options.work), &session.stop);
   const JudgeContext context = machine.judge();
   const Level level = parse_level(options.level).value_or(Level::full);
   const SignedPart part = level < Level::full ? SignedPart::manifest : SignedPart::all;
-  if (looks_native(session.files, options.path)) {
+  // What is going to be judged: a directory may look like several formats.
+  const auto format =
+      options.from.empty() ? detect_format(files, options.path) : std::optional(options.from);
+  if (!format) return std::nullopt;
+  if (*format == "remesh") {
     return check_signed(files, options.path, key, part, context.pool, context.progress,
                         context.stop);
   }
   const auto seal = find_signed_seal(files, options.path, options.seal);
   if (!seal) {
-    if (!detect_format(files, options.path)) return std::nullopt;
     throw Error(Errc::unsupported,
                 fmt::format("cannot check a signature of '{}': it is no checkpoint of format "
                             "remesh, and has no seal; only these are signed",

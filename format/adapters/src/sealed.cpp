@@ -53,9 +53,9 @@ std::optional<FoundSeal> find(const FileSystem& files, const Path& target, const
                               Findings& findings) {
   const Path place = named.empty() ? place_of(files, target) : named;
   if (!named.empty() && !files.look(named)) {
-    throw Error(Errc::not_found,
-                fmt::format("cannot read the seal '{}': there is nothing of that name",
-                            named.string()));
+    throw Error(
+        Errc::not_found,
+        fmt::format("cannot read the seal '{}': there is nothing of that name", named.string()));
   }
   const Path directory = or_here(place.parent_path());
   const std::string name = place.filename().string();

@@ -29,8 +29,8 @@ constexpr std::string_view resealing =
 // The files of a checkpoint and of its seal, by name, and what of the one is the other's.
 class Attachment {
  public:
-  Attachment(const FileSystem& files, OpenCheckpoint checkpoint, const Seal& seal,
-             std::string name, Findings& findings)
+  Attachment(const FileSystem& files, OpenCheckpoint checkpoint, const Seal& seal, std::string name,
+             Findings& findings)
       : files_(files),
         checkpoint_(with_all_files(std::move(checkpoint))),
         seal_(seal),
@@ -81,7 +81,7 @@ class Attachment {
 
   std::map<std::uint32_t, std::uint32_t> sealed_as_;  // files that fit, by their number here
   std::vector<Guard> guards_;
-  NameTable numbers_;                          // of the sealed tensors
+  NameTable numbers_;  // of the sealed tensors
   bool told_ = false;
 };
 
@@ -211,17 +211,16 @@ void Attachment::check_rests() {
 bool Attachment::is_sealed(const TensorDesc& desc, std::optional<std::uint32_t> number,
                            std::uint32_t file) {
   if (number && seal_.tensors[*number] == desc) return true;
-  const bool told = std::ranges::none_of(guards_, [&](const Guard& guard) {
-    return guard.file == file;
-  });
+  const bool told =
+      std::ranges::none_of(guards_, [&](const Guard& guard) { return guard.file == file; });
   if (told) return false;
   Finding finding;
   finding.id = "RM111";
   finding.tensor = desc.name;
   finding.message = fmt::format(
       "cannot use the seal '{}': the checkpoint has the tensor {}, but {}; {}", name_,
-      to_string(desc), number ? "it was sealed as " + to_string(seal_.tensors[*number])
-                              : "that was not sealed",
+      to_string(desc),
+      number ? "it was sealed as " + to_string(seal_.tensors[*number]) : "that was not sealed",
       resealing);
   report(std::move(finding));
   return false;
@@ -307,8 +306,7 @@ OpenCheckpoint with_all_files(OpenCheckpoint checkpoint) {
     checkpoint.paths.push_back(std::move(other.path));
   }
   checkpoint.others.clear();
-  checkpoint.extents =
-      ExtentMap(std::move(entries), {map.extents().begin(), map.extents().end()});
+  checkpoint.extents = ExtentMap(std::move(entries), {map.extents().begin(), map.extents().end()});
   return checkpoint;
 }
 
@@ -352,7 +350,8 @@ std::vector<std::vector<ByteRange>> rests_of(const ExtentMap& extents) {
     begin = extent.offset_bytes + extent.length_bytes;
   }
   for (std::size_t file = 0; file < files.size(); ++file) {
-    if (files[file].size_bytes > at[file]) rests[file].push_back({at[file], files[file].size_bytes});
+    if (files[file].size_bytes > at[file])
+      rests[file].push_back({at[file], files[file].size_bytes});
   }
   return rests;
 }

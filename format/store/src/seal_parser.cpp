@@ -106,7 +106,8 @@ Box box_in(const Members& members, const TensorDesc& desc) {
                  : -1;
     };
     box[dim] = {at(0), at(1)};
-    if (box[dim].begin < 0 || box[dim].begin > box[dim].end || box[dim].end > desc.extent[dim].end) {
+    if (box[dim].begin < 0 || box[dim].begin > box[dim].end ||
+        box[dim].end > desc.extent[dim].end) {
       spoilt(fmt::format("the box of {} lies outside of its tensor", members.where()));
     }
   }
@@ -132,8 +133,8 @@ void Tensors::take_piece(const Json& value, const TensorDesc& desc, const std::s
   const std::int64_t count = num_blocks(extent.length_bytes);
   if (text.size() % native::block_digits != 0 ||
       static_cast<std::int64_t>(text.size() / native::block_digits) != count) {
-    spoilt(fmt::format("'blocks' of {} has {} digits, but {} bytes have {} blocks",
-                       members.where(), text.size(), extent.length_bytes, count));
+    spoilt(fmt::format("'blocks' of {} has {} digits, but {} bytes have {} blocks", members.where(),
+                       text.size(), extent.length_bytes, count));
   }
   append_blocks(text, blocks);
   extents.push_back(extent);
@@ -173,8 +174,8 @@ std::vector<TreeHash> trees_in(const Json& value, std::size_t num_files) {
   }
   trees.reserve(num_files);
   for (const Json& text : value) {
-    const auto tree = text.is_string() ? parse_tree_hash(text.get_ref<const std::string&>())
-                                       : std::nullopt;
+    const auto tree =
+        text.is_string() ? parse_tree_hash(text.get_ref<const std::string&>()) : std::nullopt;
     if (!tree) spoilt("'blake2b' has other than 64 hexadecimal digits");
     trees.push_back(*tree);
   }
@@ -224,9 +225,9 @@ Seal parse_version_1(std::string_view text) {
   const Json root =
       native::parse_json(text, {"tensors", [&](const Json& element) { tensors.take(element); }});
   check_version(root);
-  const Members members(root, "it",
-                        {"blake2b", "files", "format", "format_version", "sealed", "tensors",
-                         "this_digest"});
+  const Members members(
+      root, "it",
+      {"blake2b", "files", "format", "format_version", "sealed", "tensors", "this_digest"});
   if (!members.array("tensors").empty()) spoilt("'tensors' has other than objects");
   check_unique(tensors.descs);
   Seal seal;
@@ -265,9 +266,10 @@ void check_digest(std::string_view text) {
   }
   const Digest found = digest_of(std::as_bytes(std::span(before)));
   if (found == *recorded) return;
-  spoilt(fmt::format("it hashes to {}, but says that it hashes to {}; it was changed after it was "
-                     "written",
-                     to_string(found), to_string(*recorded)));
+  spoilt(
+      fmt::format("it hashes to {}, but says that it hashes to {}; it was changed after it was "
+                  "written",
+                  to_string(found), to_string(*recorded)));
 }
 
 }  // namespace

@@ -194,8 +194,8 @@ class Sealing {
 
   void read_rests(Seal& seal) {
     const auto rests = native::rests_of(map_);
-    const auto held = context_.budget.reserve(ExtentMap::block_bytes * context_.pool.size(),
-                                              "read buffers");
+    const auto held =
+        context_.budget.reserve(ExtentMap::block_bytes * context_.pool.size(), "read buffers");
     seal.rest.resize(rests.size());
     context_.pool.run(rests.size(), [&](std::size_t file, int) {
       seal.rest[file] = rest_of(static_cast<std::uint32_t>(file), rests[file]);

@@ -48,8 +48,8 @@ std::optional<std::vector<SignedFile>> SignedChecking::read_list(const PublicKey
   });
   if (!text) return std::nullopt;
   auto comment = attempt(list_.signature.filename().string(), [&] {
-    return check_signature(std::as_bytes(std::span(*text)),
-                           read_signature(files_, list_.signature), key);
+    return check_signature(std::as_bytes(std::span(*text)), read_signature(files_, list_.signature),
+                           key);
   });
   if (!comment) return std::nullopt;
   auto listed = attempt(list_.name, [&] { return parse(std::move(*text)); });

@@ -32,10 +32,10 @@ std::optional<std::vector<SignedFile>> files_of_manifest(std::string text, const
   for (std::size_t i = 0; i < names.size(); ++i) {
     const bool is_shard = i < shards;
     Path path = directory / names[i];
-    listed.push_back({std::move(names[i]), std::move(path),
-                      is_shard ? manifest.shards[i].size_bytes
-                               : manifest.catalog.side[i - shards].size_bytes,
-                      is_shard ? manifest.trees->files[i] : manifest.trees->side[i - shards]});
+    listed.push_back(
+        {std::move(names[i]), std::move(path),
+         is_shard ? manifest.shards[i].size_bytes : manifest.catalog.side[i - shards].size_bytes,
+         is_shard ? manifest.trees->files[i] : manifest.trees->side[i - shards]});
   }
   return listed;
 }
@@ -48,8 +48,8 @@ std::optional<std::vector<SignedFile>> files_of_seal(
   std::vector<SignedFile> listed;
   listed.reserve(files.size());
   for (std::size_t file = 0; file < files.size(); ++file) {
-    listed.push_back({files[file].name, path_of(files[file].name), files[file].size_bytes,
-                      seal.trees[file]});
+    listed.push_back(
+        {files[file].name, path_of(files[file].name), files[file].size_bytes, seal.trees[file]});
   }
   return listed;
 }

@@ -42,7 +42,7 @@ struct Seal {
   std::vector<TensorDesc> tensors;
   std::vector<Digest> digests;  ///< of `tensors`
   ExtentMap extents;            ///< with all files, sorted by name, and all block CRCs
-  std::vector<Digest> rest;     ///< of each file: the CRC of its bytes that are no tensor's, in order
+  std::vector<Digest> rest;  ///< of each file: the CRC of its bytes that are no tensor's, in order
   std::vector<TreeHash> trees;  ///< of each file; empty where the seal is not made to be signed
 };
 
