@@ -123,9 +123,9 @@ std::optional<SignedCheck> checked_signature(const Options& options, Session& se
   const auto seal = find_signed_seal(files, options.path, options.seal);
   if (!seal) {
     throw Error(Errc::unsupported,
-                fmt::format("cannot check a signature of '{}': it is no checkpoint of format "
-                            "remesh, and has no seal; only these are signed",
-                            options.path));
+                fmt::format("cannot check a signature of '{}': it is {}, and has no seal; only "
+                            "checkpoints of format remesh, and seals, are signed",
+                            options.path, *format));
   }
   return check_signed_seal(files, *seal, key, part, context.pool, context.progress, context.stop);
 }
