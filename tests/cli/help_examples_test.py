@@ -9,12 +9,13 @@ KEY a pair of keys, with which CKPT is signed.
 """
 
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-VERBS = ["inspect", "plan", "reshard", "convert", "verify", "fingerprint", "repair", "bench",
+VERBS = ["inspect", "plan", "reshard", "convert", "verify", "fingerprint", "seal", "repair", "bench",
          "explain", "env", "completion"]
 
 
@@ -27,7 +28,8 @@ def examples_of(program, verb):
 
 def make_inputs(program, fixtures, scratch):
     places = {"CKPT": scratch / "ckpt", "OTHER": scratch / "other", "LOCK": scratch / "lock", "KEY": scratch / "key",
-              "HF_DIR": Path(fixtures, "llama-gqa").resolve()}
+              "HF_DIR": scratch / "hf"}
+    shutil.copytree(Path(fixtures, "llama-gqa"), places["HF_DIR"])
     subprocess.run(["minisign", "-G", "-W", "-s", places["KEY"], "-p", f"{places['KEY']}.pub"],
                    check=True, stdout=subprocess.DEVNULL)
     for name, mesh in (("CKPT", "tp=2,pp=2"), ("OTHER", "tp=4")):

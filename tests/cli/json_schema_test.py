@@ -42,6 +42,13 @@ ROWS = [
     ("fingerprint", 0, "fingerprint {ckpt} -o {new}"),
     ("fingerprint", 0, "fingerprint {hf} --check {lock}"),
     ("fingerprint", 1, "fingerprint {hf} --check {wrong_lock}"),
+    ("seal", 0, "seal {own}"),
+    ("seal", 0, "seal {hf} -o {new} --sign {key}"),
+    ("verify", 0, "verify {own}"),
+    ("verify", 1, "verify {own} --seal {lock}"),
+    ("inspect", 0, "inspect {own}"),
+    ("error", 10, "seal {own}"),
+    ("error", 6, "seal {ckpt}"),
     ("repair", 0, "repair {ckpt} {new}"),
     ("repair", 0, "repair {flipped} {new}"),
     ("repair", 5, "repair {cut} {new}"),
@@ -82,6 +89,8 @@ def make_inputs(program, fixtures, scratch):
     remesh("convert", places["hf"], places["ckpt"], "--mesh", "tp=2,pp=2", "--sign", places["key"])
     shutil.copytree(places["ckpt"], places["several"] / "one")
     shutil.copytree(places["hf"], places["several"] / "two")
+    places["own"] = scratch / "own"
+    shutil.copytree(places["hf"], places["own"])
     shutil.copytree(places["ckpt"], places["cut"])
     shard = sorted(places["cut"].glob("shard-*"))[0]
     shard.write_bytes(shard.read_bytes()[:-1000])

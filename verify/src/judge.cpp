@@ -1,7 +1,6 @@
 #include "judge.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <iterator>
 #include <mutex>
 #include <set>
@@ -65,6 +64,8 @@ class Judge {
   void report_blocks(std::uint32_t extent, std::int64_t first, std::int64_t last, Digest found);
   std::vector<Block> sample() const;
   std::int64_t guarded_bytes() const;
+  // Nothing else gives its saves an id.
+  bool is_native() const { return !reader_.catalog().save_id.empty(); }
 
   const JudgeContext& context_;
   const TolerantReader& reader_;
@@ -87,18 +88,15 @@ Box box_of_blocks(const TensorDesc& desc, const Extent& extent, std::int64_t fir
                      chunk_range(desc.dtype, extent, last - 1).end);
 }
 
-// Says which bits flipped, where the CRCs tell.
-void name_burst(const Stretch& block, Digest recorded, Digest found, Finding& finding) {
+// Says which bits flipped, where the CRCs tell. Repair is for what remesh wrote.
+void name_burst(const Stretch& block, Digest recorded, Digest found, bool can_repair,
+                Finding& finding) {
   const auto burst = locate_burst(recorded, found, block.length_bytes);
   if (!burst) return;
-  const std::int64_t byte = block.offset_bytes + burst->first_bit / 8;
-  const int width = std::bit_width(burst->pattern);
-  finding.message +=
-      width == 1 ? fmt::format("; one flipped bit explains it: bit {} of byte {}",
-                               burst->first_bit % 8, byte)
-                 : fmt::format("; flips among {} bits explain it, from bit {} of byte {} on", width,
-                               burst->first_bit % 8, byte);
-  finding.next_step = "`remesh repair` can flip the bits back; " + finding.next_step;
+  finding.message += "; " + describe(*burst, block.offset_bytes);
+  if (!can_repair) return;
+  const char* const rest = finding.next_step.empty() ? "" : "; ";
+  finding.next_step = "`remesh repair` can flip the bits back" + (rest + finding.next_step);
 }
 
 // A frame that is what was recorded, and no frame: it was made so.
@@ -139,9 +137,13 @@ void Judge::report_blocks(std::uint32_t number, std::int64_t first, std::int64_t
       "after it was written",
       to_string(desc), finding.bytes->begin, finding.bytes->end, finding.file,
       to_string(*finding.box), finding.found, finding.expected);
-  finding.next_step = "restore this file from a copy, or reshard from an intact checkpoint";
-  if (last - first == 1 && bursts_looked_for_++ < most_bursts)
-    name_burst(begin, map_.blocks(extent)[static_cast<std::size_t>(first)], found, finding);
+  finding.next_step = is_native()
+                          ? "restore this file from a copy, or reshard from an intact checkpoint"
+                          : "restore this file from a copy, or download it again";
+  if (last - first == 1 && bursts_looked_for_++ < most_bursts) {
+    name_burst(begin, map_.blocks(extent)[static_cast<std::size_t>(first)], found, is_native(),
+               finding);
+  }
   judged_.report.findings.push_back(std::move(finding));
   damaged_.insert(extent.tensor);
 }
@@ -216,6 +218,11 @@ void Judge::check_guard(const Guard& guard) {
   finding.expected = to_string(guard.expected);
   finding.message = fmt::format("{}: the {} hashes to {}, but {} is recorded", finding.file,
                                 guard.what, finding.found, finding.expected);
+  if (guard.ranges.size() == 1 && bytes <= ExtentMap::block_bytes &&
+      bursts_looked_for_++ < most_bursts) {
+    const Stretch whole{guard.file, guard.ranges.front().begin, bytes};
+    name_burst(whole, guard.expected, digest, is_native(), finding);
+  }
   judged_.report.findings.push_back(std::move(finding));
 }
 

@@ -13,7 +13,8 @@ constexpr std::array pages{
          "yet.",
          "Look at what is there; `remesh inspect DIRECTORY` lists the checkpoints of a directory."},
     Page{"RM102", "unknown version", true,
-         "The checkpoint names a format version that this build does not know.",
+         "The checkpoint, or the seal beside it, names a format version that this build does not "
+         "know.",
          "Reading it by the rules of another version would give wrong numbers without a warning.",
          "It was written by a newer remesh, or by one from before the format was settled.",
          "Use the remesh that wrote it, or a newer one."},
@@ -38,8 +39,7 @@ constexpr std::array pages{
          "The commit marker is missing, but every byte that the manifest promises is there and "
          "true.",
          "Readers refuse what is not committed, so a good checkpoint lies idle.",
-         "A copy that left out small or hidden files.",
-         "Copy the marker as well; `remesh seal` will be able to write it anew."},
+         "A copy that left out small or hidden files.", "Copy the marker as well."},
     Page{"RM107", "pointer behind", false,
          "The pointer to the latest step names an older step than the newest whole checkpoint.",
          "A resume would start from old weights.",
@@ -56,6 +56,21 @@ constexpr std::array pages{
          "Files of the checkpoint carry the ids of different saves.",
          "Each file is sound by itself, but together they are the weights of no step.",
          "Two saves in one directory, or a copy from two places.", "Copy all files from one save."},
+    Page{"RM110", "seal damaged", true,
+         "The seal beside a checkpoint does not have its own digest, or is no seal.",
+         "What it says of the checkpoint cannot be trusted, so nothing tells whether a bit flipped "
+         "there. The checkpoint itself may be sound.",
+         "A damaged copy or download of the seal, or one that was edited.",
+         "Get the seal again from where the checkpoint came from. Where there is no other, compare "
+         "the checkpoint with another copy, remove the seal and write it anew with `remesh seal`."},
+    Page{"RM111", "seal of other files", true,
+         "The checkpoint has files, sizes or tensors that its seal does not know, or lacks some.",
+         "It was changed after it was sealed: the seal is of another state of these files, or they "
+         "are incomplete.",
+         "A file that was edited, added or removed afterwards, a copy that left some out, or the "
+         "seal of another checkpoint.",
+         "Undo the change, or fetch the missing file. If the change was meant, and the files are "
+         "known to be good, remove the seal and run `remesh seal` again."},
     Page{"RM201", "size implausible", true,
          "A file has a size that the checkpoint's description does not allow.",
          "Tensors would be read from places that do not exist, or from the wrong ones.",

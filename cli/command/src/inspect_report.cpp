@@ -10,6 +10,7 @@
 #include "finding_text.hpp"
 #include "remesh/core/budget.hpp"
 #include "remesh/schema/catalog.hpp"
+#include "remesh/store/seal.hpp"
 #include "text.hpp"
 
 namespace remesh {
@@ -77,6 +78,11 @@ std::string packed_text(const ExtentMap& extents) {
   return fmt::format("zstd, {} in {}", format_bytes(whole), format_bytes(stored));
 }
 
+const char* digests_text(const Catalog& catalog) {
+  if (catalog.digests.empty()) return "none recorded";
+  return is_sealed(catalog) ? "sealed, for every tensor" : "recorded for every tensor";
+}
+
 Table summary_table(const Inspected& inspected) {
   const Catalog& catalog = inspected.reader.catalog();
   const ExtentMap& extents = inspected.reader.extents();
@@ -92,7 +98,7 @@ Table summary_table(const Inspected& inspected) {
                                   format_bytes(file_bytes(extents)))});
   if (!extents.all_frames().empty()) table.add({"packed", packed_text(extents)});
   table.add({"side files", side_text(catalog)});
-  table.add({"digests", catalog.digests.empty() ? "none recorded" : "recorded for every tensor"});
+  table.add({"digests", digests_text(catalog)});
   if (!catalog.save_id.empty()) table.add({"save", escaped(catalog.save_id)});
   if (!catalog.run_id.empty()) table.add({"run", escaped(catalog.run_id)});
   return table;
@@ -180,6 +186,7 @@ Json inspected_json(const Inspected& inspected) {
   document["file_bytes"] = file_bytes(extents);
   document["side_files"] = side_json(catalog);
   document["digests_recorded"] = !catalog.digests.empty();
+  document["sealed"] = is_sealed(catalog);
   document["save_id"] = text_or_null(catalog.save_id);
   document["run_id"] = text_or_null(catalog.run_id);
   document["findings"] = json_of(inspected.findings);

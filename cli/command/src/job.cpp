@@ -98,9 +98,10 @@ void check_sizes(const JobOptions& options) {
   }
   compress_level(options.compress);
   if (!options.sign.empty() && options.to == "hf") {
-    throw Error(Errc::invalid_argument,
-                "`--sign` is for `--to remesh`: a Hugging Face directory has no manifest that "
-                "lists all its files, so there is nothing that a signature could be over");
+    throw Error(
+        Errc::invalid_argument,
+        "`--sign` is for `--to remesh`: a Hugging Face directory has no manifest that "
+        "lists all its files; `remesh seal DIR --sign KEY` writes and signs one afterwards");
   }
   if (options.shard_size.empty()) return;
   if (options.to != "hf") {

@@ -17,17 +17,20 @@ int main(int argc, char** argv) {
   }
   using remesh::Command;
   const std::array commands{
+      // clang-format off
       Command{"inspect", remesh::add_inspect},
       Command{"plan", remesh::add_plan},
       Command{"reshard", remesh::add_reshard},
       Command{"convert", remesh::add_convert},
       Command{"verify", remesh::add_verify},
       Command{"fingerprint", remesh::add_fingerprint},
+      Command{"seal", remesh::add_seal},
       Command{"repair", remesh::add_repair},
       Command{"bench", remesh::add_bench},
       Command{"explain", remesh::add_explain},
       Command{"env", remesh::add_env},
       Command{"completion", remesh::add_completion},
+      // clang-format on
   };
   static remesh::StopFlag stop;
   remesh::stop_on_signals(stop);

@@ -27,7 +27,7 @@ constexpr std::string_view welcome =
     "\n"
     "  look     inspect PATH · plan SRC --mesh M · verify PATH [--against OTHER]\n"
     "  change   reshard SRC DST --mesh M · convert SRC DST [--to hf] [--mesh M]\n"
-    "  keep     fingerprint PATH [--check FILE]\n"
+    "  keep     fingerprint PATH [--check FILE] · seal PATH\n"
     "  help     explain RM202 · env · bench io DIR · completion bash · VERB --help\n"
     "\n"
     "  remesh convert ./llama-hf ./llama.remesh --mesh tp=2,pp=2\n"

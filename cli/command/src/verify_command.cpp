@@ -17,7 +17,7 @@
 #include "remesh/adapters/open.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/limited_file_system.hpp"
-#include "remesh/store/native_store.hpp"
+#include "remesh/store/seal.hpp"
 #include "remesh/store/signed_checkpoint.hpp"
 #include "remesh/verify/verify.hpp"
 #include "signing_keys.hpp"
@@ -33,31 +33,23 @@ struct Options {
   std::string fail_on = "error";
   std::string from;
   std::string key;
+  std::string seal;
   TalkOptions talk;
   WorkOptions work;
 };
 
 // Opens a side and notes what it is.
-Opener opener(const FileSystem& files, const std::string& from, Side& side) {
-  return [&files, &from, &side](Findings& findings) {
-    auto reader = open_reader(files, side.path, from, findings);
+Opener opener(const FileSystem& files, const std::string& from, const std::string& seal,
+              Side& side) {
+  return [&files, &from, &seal, &side](Findings& findings) {
+    auto reader = open_reader(files, side.path, from, findings, seal);
     if (reader) {
-      side.format = reader->catalog().format;
-      side.mesh = reader->catalog().layout.mesh();
+      const Catalog& catalog = reader->catalog();
+      side.format = catalog.format;
+      side.mesh = catalog.layout.mesh();
+      side.sealed = is_sealed(catalog);
     }
     return reader;
-  };
-}
-
-// Only what remesh wrote can be signed.
-Opener native_opener(Opener open, Side& side) {
-  return [open = std::move(open), &side](Findings& findings) {
-    auto reader = open(findings);
-    if (!reader || side.format == "remesh") return reader;
-    throw Error(Errc::unsupported,
-                fmt::format("cannot check a signature of '{}': it is {}, and only checkpoints of "
-                            "format remesh are signed",
-                            side.path, side.format));
   };
 }
 
@@ -71,12 +63,12 @@ Report judge(const Options& options, Session& session, Verdict& verdict) {
   const LimitedFileSystem files(session.files, read_limit_of(options.work), &session.stop);
   const Level level = parse_level(options.level).value_or(Level::full);
   const std::string detected;
-  const Opener open = opener(files, options.from, verdict.side);
-  const Suspect left{options.key.empty() ? open : native_opener(open, verdict.side),
+  const std::string none;
+  const Suspect left{opener(files, options.from, options.seal, verdict.side),
                      hdf5_viewer(files, verdict.side.path, session.stop)};
   try {
     if (!verdict.against) return verify(machine.judge(), left, level);
-    const Suspect right{opener(files, detected, *verdict.against),
+    const Suspect right{opener(files, detected, none, *verdict.against),
                         hdf5_viewer(files, verdict.against->path, session.stop)};
     return verify_against(machine.judge(), left, right, level);
   } catch (const Error& error) {
@@ -111,19 +103,37 @@ void add_findings(const SignedCheck& check, Verdict& verdict) {
   all.insert(all.begin(), added.begin(), added.end());
 }
 
+// Over the manifest of a native checkpoint, or over the seal of another one. Nothing where there is
+// no checkpoint to be signed, which opening it will tell.
+std::optional<SignedCheck> checked_signature(const Options& options, Session& session,
+                                             const PublicKey& key) {
+  Machine machine(options.work, session.out, session.stop);
+  const LimitedFileSystem files(session.files, read_limit_of(options.work), &session.stop);
+  const JudgeContext context = machine.judge();
+  const Level level = parse_level(options.level).value_or(Level::full);
+  const SignedPart part = level < Level::full ? SignedPart::manifest : SignedPart::all;
+  // What is going to be judged: a directory may look like several formats.
+  const auto format =
+      options.from.empty() ? detect_format(files, options.path) : std::optional(options.from);
+  if (!format) return std::nullopt;
+  if (*format == "remesh") {
+    return check_signed(files, options.path, key, part, context.pool, context.progress,
+                        context.stop);
+  }
+  const auto seal = find_signed_seal(files, options.path, options.seal);
+  if (!seal) {
+    throw Error(Errc::unsupported,
+                fmt::format("cannot check a signature of '{}': it is {}, and has no seal; only "
+                            "checkpoints of format remesh, and seals, are signed",
+                            options.path, *format));
+  }
+  return check_signed_seal(files, *seal, key, part, context.pool, context.progress, context.stop);
+}
+
 // The signature comes first: who is not the author need not be believed in anything else.
 void judge_signed(const Options& options, Session& session, Verdict& verdict) {
   const PublicKey key = checking_key(session.files, options.key);
-  std::optional<SignedCheck> check;
-  if (looks_native(session.files, options.path)) {
-    Machine machine(options.work, session.out, session.stop);
-    const LimitedFileSystem files(session.files, read_limit_of(options.work), &session.stop);
-    const JudgeContext context = machine.judge();
-    const Level level = parse_level(options.level).value_or(Level::full);
-    check = check_signed(files, options.path, key,
-                         level < Level::full ? SignedPart::manifest : SignedPart::all, context.pool,
-                         context.progress, context.stop);
-  }
+  const std::optional<SignedCheck> check = checked_signature(options, session, key);
   verdict.report = judge(options, session, verdict);
   if (!check) return;
   add_findings(*check, verdict);
@@ -141,7 +151,7 @@ int run(const Options& options, Session& session) {
   check_format("--from", options.from);
   Verdict verdict;
   verdict.side.path = options.path;
-  if (!options.against.empty()) verdict.against = Side{options.against, {}, {}};
+  if (!options.against.empty()) verdict.against = Side{options.against, {}, {}, false};
   if (options.key.empty()) {
     verdict.report = judge(options, session, verdict);
   } else {
@@ -167,6 +177,9 @@ void add_options(CLI::App& verb, Options& options) {
   verb.add_option("--key", options.key,
                   "PATH must be signed by this minisign key: a file, or 56 characters of base64")
       ->type_name("PUBLIC_KEY");
+  verb.add_option("--seal", options.seal,
+                  "PATH has its seal here [remesh-seal.json in PATH, if there is one]")
+      ->type_name("FILE");
   verb.add_option("--fail-on", options.fail_on,
                   "error or warn: from which severity on to exit 1 [error]")
       ->check(CLI::IsMember({"error", "warn"}));

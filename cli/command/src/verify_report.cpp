@@ -39,7 +39,11 @@ std::string head_line(const Verdict& verdict, const Output& out) {
 }
 
 // What the word "ok" rests on.
-std::string_view basis(const Report& report) {
+std::string_view basis(const Verdict& verdict) {
+  const Report& report = verdict.report;
+  if (report.recomputed && verdict.side.sealed && !verdict.against) {
+    return "digests were recomputed from every byte, and are those of the seal";
+  }
   if (report.recomputed && report.views > 0) {
     return "digests were recomputed from every byte, and libhdf5 sees what the indexes say";
   }
@@ -79,7 +83,8 @@ void print_unprotected(const Verdict& verdict, Output& out) {
 void print_signature(const Verdict& verdict, Output& out) {
   if (!verdict.signature) return;
   const auto& [key_id, files, checked] = *verdict.signature;
-  const std::string who = fmt::format("  signed by {}: manifest", key_id);
+  const std::string who =
+      fmt::format("  signed by {}: {}", key_id, verdict.side.sealed ? "seal" : "manifest");
   if (verdict.report.level < Level::full) {
     out.line(
         fmt::format("{}; files were not compared with the signature, `--level full` does", who));
@@ -98,6 +103,7 @@ Json signature_json(const std::optional<Signature>& signature) {
 Json side_json(const Side& side) {
   return {{"path", side.path},
           {"format", text_or_null(side.format)},
+          {"sealed", side.sealed},
           {"mesh", side.mesh ? json_of(*side.mesh) : Json(nullptr)}};
 }
 
@@ -112,7 +118,7 @@ void print_verdict(const Verdict& verdict, Output& out) {
   print_signature(verdict, out);
   print_equality(verdict, out);
   print_unprotected(verdict, out);
-  if (!verdict.failed || verdict.against) out.line(fmt::format("  {}", basis(verdict.report)));
+  if (!verdict.failed || verdict.against) out.line(fmt::format("  {}", basis(verdict)));
   if (verdict.report.findings.empty()) return;
   out.line(fmt::format("{}.  `remesh explain {}` says more", count_line(verdict.report.findings),
                        first_id(verdict.report)));

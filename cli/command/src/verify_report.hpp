@@ -16,12 +16,13 @@ struct Side {
   std::string path;  ///< as it was given
   std::string format;
   std::optional<Mesh> mesh;
+  bool sealed = false;  ///< whether what it records stands in a seal
 };
 
-/// A signature that fits the manifest.
+/// A signature that fits the manifest, or the seal.
 struct Signature {
   std::string key_id;
-  std::int64_t files = 0;          ///< how many the manifest lists
+  std::int64_t files = 0;          ///< how many that lists
   std::int64_t files_checked = 0;  ///< those whose content was found to be what was signed
 };
 

@@ -11,6 +11,7 @@
 #include "remesh/store/native_store.hpp"
 #include "safetensors/reader.hpp"
 #include "safetensors/writer.hpp"
+#include "sealed.hpp"
 
 namespace remesh {
 namespace {
@@ -18,6 +19,9 @@ namespace {
 struct Format {
   std::string_view name;
   bool (*recognises)(const FileSystem&, const FileSystem::Path&);
+  // A foreign format is parsed, so that what a seal records can be attached to it; a native
+  // checkpoint has a reader of its own.
+  std::optional<OpenCheckpoint> (*parse)(const FileSystem&, const FileSystem::Path&, Findings&);
   std::unique_ptr<Reader> (*open)(const FileSystem&, const FileSystem::Path&, Findings&);
   std::unique_ptr<Writer> (*create)(FileSystem&, const FileSystem::Path&, Catalog,
                                     const SideSource&, const WriterOptions&);
@@ -25,8 +29,8 @@ struct Format {
 
 // Asked in this order. A new adapter is one line here.
 constexpr std::array formats{
-    Format{"remesh", looks_native, open_native, create_native},
-    Format{"hf", safetensors::recognises, safetensors::open, safetensors::create},
+    Format{"remesh", looks_native, nullptr, open_native, create_native},
+    Format{"hf", safetensors::recognises, safetensors::parse_whole, nullptr, safetensors::create},
 };
 
 const Format& format_named(std::string_view name) {
@@ -79,6 +83,28 @@ std::string describe_found(const FileSystem& files, const FileSystem::Path& path
               "RM101");
 }
 
+// The format that the user names, or the detected one. Throws as open_reader documents.
+const Format& format_of(const FileSystem& files, const FileSystem::Path& path,
+                        const FileSystem::Path& target, std::string_view from) {
+  const Format* format = from.empty() ? nullptr : &format_named(from);
+  const auto entry = files.look(target);
+  if (!entry) {
+    throw Error(Errc::not_found,
+                fmt::format("cannot open '{}': there is nothing of that name", path.string()),
+                "RM101");
+  }
+  if (!format) format = format_at(files, target);
+  if (!format) fail_unrecognised(files, target, *entry);
+  return *format;
+}
+
+[[noreturn]] void refuse_seal_of_native(const FileSystem::Path& path, const Format& format) {
+  throw Error(Errc::invalid_argument,
+              fmt::format("cannot use a seal with '{}': it is {}, which records the digests of all "
+                          "its bytes by itself; leave out `--seal`",
+                          path.string(), format.name));
+}
+
 }  // namespace
 
 std::vector<std::string_view> format_names() {
@@ -95,20 +121,51 @@ std::optional<std::string> detect_format(const FileSystem& files, const FileSyst
 }
 
 std::unique_ptr<Reader> open_reader(const FileSystem& files, const FileSystem::Path& path,
-                                    std::string_view from, Findings& findings) {
-  const Format* format = from.empty() ? nullptr : &format_named(from);
+                                    std::string_view from, Findings& findings,
+                                    const FileSystem::Path& seal) {
   const FileSystem::Path target = followed(files, path);
-  const auto entry = files.look(target);
-  if (!entry) {
-    throw Error(Errc::not_found,
-                fmt::format("cannot open '{}': there is nothing of that name", path.string()),
-                "RM101");
+  const Format& format = format_of(files, path, target, from);
+  std::unique_ptr<Reader> reader;
+  if (format.parse == nullptr) {
+    if (!seal.empty()) refuse_seal_of_native(path, format);
+    reader = format.open(files, target, findings);
+  } else if (auto checkpoint = format.parse(files, target, findings)) {
+    const auto found = sealed::find(files, target, seal, findings);
+    reader = sealed::open(files, found, std::move(*checkpoint), findings);
   }
-  if (!format) format = format_at(files, target);
-  if (!format) fail_unrecognised(files, target, *entry);
-  auto reader = format->open(files, target, findings);
   if (reader) check_states(reader->catalog().tensors, findings);
   return reader;
+}
+
+FileSystem::Path seal_place(const FileSystem& files, const FileSystem::Path& path) {
+  return sealed::place_of(files, followed(files, path));
+}
+
+OpenCheckpoint open_to_seal(const FileSystem& files, const FileSystem::Path& path,
+                            std::string_view from, Findings& findings) {
+  const FileSystem::Path target = followed(files, path);
+  const Format& format = format_of(files, path, target, from);
+  if (format.parse == nullptr) {
+    throw Error(Errc::unsupported,
+                fmt::format("cannot seal '{}': it is {}, which records the digests of all its "
+                            "bytes by itself; `remesh verify` checks them",
+                            path.string(), format.name));
+  }
+  auto checkpoint = format.parse(files, target, findings);
+  if (!checkpoint) {
+    throw Error(Errc::corrupt, fmt::format("cannot seal '{}': it cannot be read", path.string()));
+  }
+  check_states(checkpoint->catalog.tensors, findings);
+  return with_all_files(std::move(*checkpoint));
+}
+
+std::optional<SignedSeal> find_signed_seal(const FileSystem& files, const FileSystem::Path& path,
+                                           const FileSystem::Path& seal) {
+  const FileSystem::Path target = followed(files, path);
+  StrictFindings findings;
+  const auto found = sealed::find(files, target, seal, findings);
+  if (!found) return std::nullopt;
+  return SignedSeal{path.string(), found->path, found->signature, sealed::files_of(files, target)};
 }
 
 std::unique_ptr<Writer> create_writer(FileSystem& files, const FileSystem::Path& destination,

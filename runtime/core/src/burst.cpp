@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include <fmt/format.h>
+
 #include "crc64_multiply.hpp"
 
 namespace remesh {
@@ -63,6 +65,14 @@ void flip(const Burst& burst, std::span<std::byte> block) noexcept {
     const auto at = static_cast<std::size_t>(burst.first_bit + bit);
     block[at / 8] ^= std::byte{1} << (at % 8);
   }
+}
+
+std::string describe(const Burst& burst, std::int64_t block_offset) {
+  const std::int64_t byte = block_offset + burst.first_bit / 8;
+  const std::int64_t bit = burst.first_bit % 8;
+  const int width = std::bit_width(burst.pattern);
+  if (width == 1) return fmt::format("one flipped bit explains it: bit {} of byte {}", bit, byte);
+  return fmt::format("flips among {} bits explain it, from bit {} of byte {} on", width, bit, byte);
 }
 
 }  // namespace remesh

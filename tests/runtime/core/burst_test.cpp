@@ -197,5 +197,11 @@ TEST(Burst, FlippedTwiceIsNotFlipped) {
   EXPECT_EQ(block, sound);
 }
 
+TEST(Burst, IsDescribedByItsPlaceInTheFile) {
+  EXPECT_EQ(describe({8 * 3 + 5, 0x1}, 1000), "one flipped bit explains it: bit 5 of byte 1003");
+  EXPECT_EQ(describe({8 * 3 + 5, 0x8421}, 0),
+            "flips among 16 bits explain it, from bit 5 of byte 3 on");
+}
+
 }  // namespace
 }  // namespace remesh

@@ -89,4 +89,17 @@ Directory list_directory(const FileSystem& files, const FileSystem::Path& path,
   return directory;
 }
 
+std::optional<FoundFile> find_file(const FileSystem& files, const FileSystem::Path& directory,
+                                   const std::string& name, Findings& findings) {
+  const auto entry = files.look(directory / name);
+  if (!entry) return std::nullopt;
+  if (entry->kind == EntryKind::link) return follow(files, directory, name, findings);
+  if (entry->kind == EntryKind::regular) {
+    return FoundFile{name, directory / name, entry->size_bytes};
+  }
+  report(findings, name,
+         defect("RM604", "it is no regular file", "put the file itself in its place"));
+  return std::nullopt;
+}
+
 }  // namespace remesh::safetensors

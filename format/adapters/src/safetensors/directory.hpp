@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,5 +31,10 @@ struct Directory {
 /// "../../blobs/<component>", as the hub's cache has it; any other is a finding (RM603), and one
 /// that leads nowhere is RM203.
 Directory list_directory(const FileSystem& files, const FileSystem::Path& path, Findings& findings);
+
+/// The file of that name in a directory, which may be a link as above; nothing if there is none, or
+/// it must not be read (which `findings` are told).
+std::optional<FoundFile> find_file(const FileSystem& files, const FileSystem::Path& directory,
+                                   const std::string& name, Findings& findings);
 
 }  // namespace remesh::safetensors

@@ -66,16 +66,25 @@ std::optional<OpenCheckpoint> parse(const FileSystem& files, const FileSystem::P
   auto checkpoint = open_weights(files, choose_weights(files, directory, name, findings),
                                  choose_optimizer(files, directory, findings), findings);
   if (!checkpoint) return checkpoint;
+  for (const std::string_view index : {index_name, optimizer_index_name}) {
+    const FoundFile* const found = directory.find(index);
+    if (found) checkpoint->others.push_back({found->name, found->path, found->size_bytes});
+  }
   if (with_side_files) add_side_files(files, directory, *checkpoint, findings);
+  return checkpoint;
+}
+
+std::optional<OpenCheckpoint> parse_whole(const FileSystem& files, const FileSystem::Path& path,
+                                          Findings& findings) {
+  auto checkpoint = parse(files, path, /*with_side_files=*/true, findings);
+  if (checkpoint) check_optimizer(files, *checkpoint, findings);
   return checkpoint;
 }
 
 std::unique_ptr<Reader> open(const FileSystem& files, const FileSystem::Path& path,
                              Findings& findings) {
-  auto checkpoint = parse(files, path, /*with_side_files=*/true, findings);
-  if (!checkpoint) return nullptr;
-  check_optimizer(files, *checkpoint, findings);
-  return make_reader(files, std::move(*checkpoint));
+  auto checkpoint = parse_whole(files, path, findings);
+  return checkpoint ? make_reader(files, std::move(*checkpoint)) : nullptr;
 }
 
 }  // namespace remesh::safetensors

@@ -17,8 +17,12 @@ bool recognises(const FileSystem& files, const FileSystem::Path& path);
 std::unique_ptr<Reader> open(const FileSystem& files, const FileSystem::Path& path,
                              Findings& findings);
 
-/// The same, before a Reader is made of it; nothing if there is nothing to open. Without side files
-/// they are neither read nor reported.
+/// The same, before a Reader is made of it; nothing if there is nothing to open.
+std::optional<OpenCheckpoint> parse_whole(const FileSystem& files, const FileSystem::Path& path,
+                                          Findings& findings);
+
+/// The same, without holding an optimizer against its weights. Without side files they are neither
+/// read nor reported.
 std::optional<OpenCheckpoint> parse(const FileSystem& files, const FileSystem::Path& path,
                                     bool with_side_files, Findings& findings);
 

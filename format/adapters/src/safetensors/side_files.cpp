@@ -13,6 +13,7 @@
 #include "defect.hpp"
 #include "index.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/store/seal.hpp"
 
 namespace remesh::safetensors {
 namespace {
@@ -26,7 +27,7 @@ constexpr std::int64_t piece_bytes = std::int64_t{1} << 20;
 
 bool is_own(const FoundFile& file, const Packaging& packaging) {
   return std::ranges::binary_search(packaging.files, file.name, {}, &Packaging::File::name) ||
-         file.name == index_name || file.name == optimizer_index_name;
+         file.name == index_name || file.name == optimizer_index_name || is_seal_name(file.name);
 }
 
 bool is_plain(const std::string& name) {

@@ -102,6 +102,13 @@ struct OpenCheckpoint {
   ExtentMap extents;
   std::vector<FileSystem::Path> paths;
   std::vector<FileSystem::Path> side_paths;
+  /// What it was opened from beside those: an index. Nobody reads it again but a seal's maker.
+  struct OtherFile {
+    std::string name;
+    FileSystem::Path path;
+    std::int64_t size_bytes = 0;
+  };
+  std::vector<OtherFile> others = {};
 };
 
 /// A Reader over parsed extents; all formats that keep packed boxes in files use this one. At most

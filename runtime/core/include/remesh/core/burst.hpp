@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "remesh/core/digest.hpp"
 
@@ -46,6 +47,10 @@ inline constexpr int most_burst_bits = 16;
 /// Precondition: 0 <= length_bytes < 2^60, and both digests are of that many bytes.
 std::optional<Burst> locate_burst(Digest recorded, Digest found,
                                   std::int64_t length_bytes) noexcept;
+
+/// "one flipped bit explains it: bit 3 of byte 4711", or what explains it else; bytes are counted
+/// from the begin of the file in which the block lies at `block_offset`.
+std::string describe(const Burst& burst, std::int64_t block_offset);
 
 /// Flips the bits of the burst; twice is not at all. Precondition: they lie within the block.
 void flip(const Burst& burst, std::span<std::byte> block) noexcept;
