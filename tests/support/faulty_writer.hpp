@@ -42,7 +42,6 @@ class FaultyWriter final : public Writer {
   void forget_caches() override { inner_->forget_caches(); }
   std::unique_ptr<Reader> reopen() const override { return inner_->reopen(); }
   void certify(const std::string& text) override { inner_->certify(text); }
-  void keep() noexcept override { inner_->keep(); }
   std::optional<Digest> manifest_digest() const override { return inner_->manifest_digest(); }
   bool publish() override { return inner_->publish(); }
 

@@ -18,12 +18,12 @@ constexpr std::array pages{
          "Reading it by the rules of another version would give wrong numbers without a warning.",
          "It was written by a newer remesh, or by one from before the format was settled.",
          "Use the remesh that wrote it, or a newer one."},
-    Page{
-        "RM103", "manifest digest", true,
-        "The manifest does not have the digest that COMMIT records.",
-        "All sizes, names and digests come from the manifest; after a change none can be trusted.",
-        "The manifest was edited, or a copy of the directory mixed two saves.",
-        "Copy the checkpoint again from where it was written. A manifest is never edited by hand."},
+    Page{"RM103", "manifest digest", true,
+         "The manifest does not have the digest that COMMIT records.",
+         "All sizes, names and digests come from the manifest; after a change none can be trusted.",
+         "The manifest was edited, or a copy of the directory mixed two saves.",
+         "Copy the checkpoint again from where it was written, or let `remesh repair` make a whole "
+         "copy of what is left. A manifest is never edited by hand."},
     Page{"RM104", "signature", true,
          "The signature is by the right key's name, but not over this content, or it is malformed.",
          "Somebody may have changed the checkpoint on purpose; a CRC does not notice that.",
@@ -33,8 +33,9 @@ constexpr std::array pages{
          "The directory has parts of a checkpoint, but not the marker that is written last.",
          "The save did not end: files may be missing or half written even though they are there.",
          "A job that was killed, a full disk, or a copy that is still under way.",
-         "Use the save before it. If a copy is under way, wait. Remove it when nobody writes to "
-         "it."},
+         "If a copy is under way, wait. If a marker or a manifest was lost later, `remesh repair` "
+         "makes it again. Otherwise use the save before it, and remove this one when nobody writes "
+         "to it."},
     Page{"RM106", "marker missing but complete", false,
          "The commit marker is missing, but every byte that the manifest promises is there and "
          "true.",
@@ -84,7 +85,8 @@ constexpr std::array pages{
     Page{"RM203", "listed but absent", true, "The checkpoint lists a file that is not there.",
          "The tensors in it cannot be read.",
          "An incomplete copy or download, or an index that belongs to another set of files.",
-         "Fetch the missing file, or the index that fits the files that are there."},
+         "Fetch the missing file, or the index that fits the files that are there. `remesh repair` "
+         "makes a shard again where other ranks stored copies (`--copies 2`)."},
     Page{"RM204", "rank grid incomplete", true, "Not every rank of the mesh has its file.",
          "The pieces of the missing ranks are lost, unless another rank holds a copy.",
          "A rank that died while saving, or node-local files that were not collected.",
@@ -105,7 +107,9 @@ constexpr std::array pages{
          "At least one number is not what was saved. The finding says in which range of the file.",
          "A bit that flipped on the medium or on the way, or a file that was changed after the "
          "save.",
-         "Copy the file again. If it still differs, the original is damaged: use another copy."},
+         "Copy the file again. If it still differs, the original is damaged: use another copy, or "
+         "let "
+         "`remesh repair` mend it from copies and from the CRCs."},
     Page{"RM208", "trailing or unclaimed bytes", true,
          "A file has bytes that belong to no tensor and to no description.",
          "Nobody reads them today; hidden content and other programs' surprises hide there.",

@@ -97,6 +97,10 @@ void check_sizes(const JobOptions& options) {
                 "`--compress` is for `--to remesh`; safetensors files are never packed");
   }
   compress_level(options.compress);
+  if (options.copies > 1 && options.to == "hf") {
+    throw Error(Errc::invalid_argument,
+                "`--copies` is for `--to remesh`: a Hugging Face directory has each tensor once");
+  }
   if (!options.sign.empty() && options.to == "hf") {
     throw Error(
         Errc::invalid_argument,
@@ -286,17 +290,6 @@ Outcome execute(const Job& job, const Left& left, Writer& target, const JobOptio
                                       : convert(context, *job.source, target, how);
 }
 
-// Whoever can resume wants to find what was done when the job was stopped.
-Outcome execute_or_keep(const Job& job, const Left& left, Writer& target, const JobOptions& options,
-                        Session& session) {
-  try {
-    return execute(job, left, target, options, session);
-  } catch (const Error& error) {
-    if (options.resume && error.code() == Errc::stopped) target.keep();
-    throw;
-  }
-}
-
 Leftovers leftovers_of(const JobOptions& options) {
   if (options.resume) return Leftovers::resume;
   return options.discard ? Leftovers::discard : Leftovers::refuse;
@@ -316,6 +309,14 @@ void check_plan(const PlanSummary& plan, const Outcome& outcome) {
   check("written", plan.write_bytes, outcome.written_bytes);
   check("kept", plan.kept_bytes, outcome.kept_bytes);
   check("moved", plan.moved_bytes, outcome.moved_bytes);
+}
+
+// How many pieces have fewer copies than were asked for, since fewer ranks hold them.
+std::int64_t below_copies(const ExtentMap& map, std::int64_t copies) {
+  const auto stored_as = [&](std::int64_t copy) {
+    return std::ranges::count(map.extents(), copy, &Extent::copy);
+  };
+  return stored_as(0) - stored_as(copies - 1);
 }
 
 int do_job(const Job& job, const JobOptions& options, Session& session) {
@@ -340,13 +341,14 @@ int do_job(const Job& job, const JobOptions& options, Session& session) {
   ResumingFileSystem resuming(session.files);
   FileSystem& files = options.resume ? resuming : session.files;
   const auto writer = create_writer(files, destination, std::move(wanted.catalog), side, how);
-  const Outcome outcome = execute_or_keep(job, wanted.left, *writer, options, session);
+  const Outcome outcome = execute(job, wanted.left, *writer, options, session);
   check_plan(plan, outcome);
   if (!options.proof.empty()) {
     write_whole(session.files, options.proof, std::as_bytes(std::span(outcome.certificate)));
   }
   end_job_report({job, wanted.left, options.source, destination.string(), outcome,
-                  session.seconds(), prediction, options.compress},
+                  session.seconds(), prediction, options.compress, options.copies,
+                  below_copies(writer->extents(), options.copies)},
                  session.out);
   return exit_code::done;
 }

@@ -66,7 +66,15 @@ Json result_json(const JobResult& result) {
   return document;
 }
 
-void print_caveats(const Outcome& outcome, Output& out) {
+void print_caveats(const JobResult& result, Output& out) {
+  const Outcome& outcome = result.outcome;
+  if (result.below_copies > 0) {
+    out.detail(
+        fmt::format("{}  {} stored fewer than {} times: that many ranks do not hold {}; "
+                    "data parallelism (dp) is what replicates",
+                    out.warned("note"), counted(result.below_copies, "piece"), result.copies,
+                    result.below_copies == 1 ? "it" : "them"));
+  }
   if (outcome.replicas_not_compared > 0) {
     out.detail(
         fmt::format("replicas not compared: {}", counted(outcome.replicas_not_compared, "tensor")));
@@ -88,7 +96,7 @@ void begin_job_report(const Job& job, const Wanted& wanted, Output& out) {
 }
 
 void end_job_report(const JobResult& result, Output& out) {
-  print_caveats(result.outcome, out);
+  print_caveats(result, out);
   if (result.outcome.cast_tensors > 0) {
     out.detail(fmt::format("rounded: {} of {} cast",
                            counted(result.outcome.rounded_values, "value"),

@@ -19,6 +19,8 @@ struct JobResult {
   double seconds = 0;
   std::optional<Prediction> prediction;  ///< with --io
   std::string compress;                  ///< the codec, or empty
+  std::int64_t copies = 1;               ///< as they were asked for
+  std::int64_t below_copies = 0;         ///< pieces that have fewer
 };
 
 /// Both meshes, what opening found, what is left out, and what becomes of the side files.

@@ -57,10 +57,9 @@ Box chunk_box(const Extent& extent, std::int64_t k) noexcept {
   return box;
 }
 
-std::int64_t most_bytes_side_by_side(std::span<const TensorDesc> tensors,
-                                     const ExtentMap& extents) {
+std::int64_t most_bytes_side_by_side(const ExtentMap& extents, std::size_t num_tensors) {
   std::int64_t most = 0;
-  for (std::size_t tensor = 0; tensor < tensors.size(); ++tensor) {
+  for (std::size_t tensor = 0; tensor < num_tensors; ++tensor) {
     std::int64_t bytes = 0;
     const auto pieces = extents.of(tensor);
     for (const std::uint32_t number : pieces) {
@@ -68,7 +67,7 @@ std::int64_t most_bytes_side_by_side(std::span<const TensorDesc> tensors,
       if (extent.copy != 0) break;
       const bool beside = extent.box.ndim() > 0 &&
                           extent.box[0].begin == extents.extents()[pieces.front()].box[0].begin;
-      if (beside && is_chunked(extent)) bytes += whole_chunk_bytes(tensors[tensor].dtype, extent);
+      if (beside && is_chunked(extent)) bytes += most_chunk_bytes;
     }
     most = std::max(most, bytes);
   }

@@ -112,8 +112,6 @@ class MemoryWriter final : public Writer {
 
   std::optional<Digest> manifest_digest() const override { return std::nullopt; }
 
-  void keep() noexcept override {}
-
   bool publish() override { return true; }
 
  private:

@@ -136,8 +136,6 @@ class NativeWriter final : public Writer {
 
   std::optional<Digest> manifest_digest() const override { return manifest_digest_; }
 
-  void keep() noexcept override { staging_.keep(); }
-
   bool publish() override {
     if (catalog_.save_id.empty()) {
       throw Error(Errc::internal,

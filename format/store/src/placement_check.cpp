@@ -47,7 +47,6 @@ class TensorCheck {
     const TensorDesc& desc = catalog_.tensors[tensor];
     const Extent* previous = nullptr;
     Index stored = 0;
-    cut_otherwise_ = false;
     for (const std::uint32_t number : extents_.of(tensor)) {
       const Extent& extent = extents_.extents()[number];
       check_box(desc, extent);
@@ -61,10 +60,10 @@ class TensorCheck {
       }
       previous = &extent;
     }
-    if (cut_otherwise_) {
+    if (pieces_.may_be_cut(tensor)) {
       check_cover(tensor, desc);
     } else if (previous == nullptr || stored != desc.extent.num_elements()) {
-      report_holes(tensor, desc);
+      report_holes(tensor, desc, not_stored(tensor, desc));
     }
     if (unread_.empty()) check_copies(tensor, desc);
   }
@@ -109,7 +108,6 @@ class TensorCheck {
       if (intersect(other, extent.box) && !contains(other, extent.box)) return false;
       disputed = disputed || (other != whole && intersect(other, whole));
     }
-    cut_otherwise_ = cut_otherwise_ || disputed;
     return disputed;
   }
 
@@ -121,7 +119,8 @@ class TensorCheck {
                 "RM605");
   }
 
-  // Boxes that a layout gives are disjoint by themselves; those that are cut otherwise need not be.
+  // Boxes in dispute may overlap where they are cut otherwise, or not at all, and leave holes of
+  // the same size. Other boxes that a layout gives are equal or disjoint.
   void check_cover(std::size_t tensor, const TensorDesc& desc) const {
     std::vector<Box> boxes;
     boxes.reserve(extents_.of(tensor).size());
@@ -136,7 +135,7 @@ class TensorCheck {
     for (const Box& doubled : coverage.doubled) {
       complain("RM304", desc, doubled, "two pieces of copy 0 hold it");
     }
-    if (unread_.empty()) report(desc, coverage.missing);
+    report_holes(tensor, desc, std::move(coverage.missing));
   }
 
   void check_box(const TensorDesc& desc, const Extent& extent) {
@@ -194,15 +193,10 @@ class TensorCheck {
     }
   }
 
-  void report_holes(std::size_t tensor, const TensorDesc& desc) const {
+  void report_holes(std::size_t tensor, const TensorDesc& desc, std::vector<Box> holes) const {
     // Whoever looks for every hole of many shards has much to look for.
     if (std::ssize(unread_) * std::ssize(catalog_.tensors) > most_looks) return;
-    std::vector<Box> holes = not_stored(tensor, desc);
     forgive_unread(tensor, desc, holes);
-    report(desc, std::move(holes));
-  }
-
-  void report(const TensorDesc& desc, std::vector<Box> holes) const {
     if (holes.size() > most_holes_to_report) holes.resize(most_holes_to_report);
     for (const Box& hole : holes) complain("RM301", desc, hole, "no shard stores it as copy 0");
   }
@@ -225,7 +219,6 @@ class TensorCheck {
   std::vector<HeldBox> cells_;
   std::size_t held_of_ = no_tensor;  // the one of which held_ are, as ranks hold them
   std::vector<Box> held_;
-  bool cut_otherwise_ = false;
   std::int64_t looks_ = 0;
   const ExtentMap& extents_;
   std::span<const Rank> unread_;

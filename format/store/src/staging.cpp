@@ -138,12 +138,17 @@ Staging::Staging(FileSystem& files, const Path& destination, const std::string& 
     lock_ = lock(files_, directory_);
     if (leftovers == Leftovers::refuse)
       refuse_leftovers(destination_, directory_, !identity.empty());
-    if (leftovers == Leftovers::resume && is_of_job(files_, directory_, identity)) return;
+    kept_ = leftovers == Leftovers::resume;
+    if (kept_ && is_of_job(files_, directory_, identity)) {
+      resumes_ = true;
+      return;
+    }
     files_.remove_all(directory_);
     lock_.reset();
     files_.create_directory(directory_);
     lock_ = lock_new(files_, directory_);
   }
+  kept_ = leftovers == Leftovers::resume;
   if (identity.empty()) return;
   try {
     write_whole(files_, directory_ / identity_name, std::as_bytes(std::span(identity)));
@@ -165,6 +170,7 @@ Staging::~Staging() {
 }
 
 void Staging::check_room(std::int64_t needed_bytes) const {
+  if (resumes_) return;
   const std::int64_t free = files_.free_bytes(directory_);
   if (needed_bytes <= free) return;
   throw Error(

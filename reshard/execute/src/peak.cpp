@@ -85,8 +85,9 @@ std::int64_t packing_bytes(const ExtentMap& stored, const WriterOptions& options
   std::int64_t bytes = 0;
   if (!stored.all_frames().empty()) bytes += unpacking_bytes(workers);
   if (options.compress_level) {
-    bytes += compressing_bytes(*options.compress_level, workers) +
-             std::int64_t{detail::window_for_each_worker} * workers * most_chunk_bytes;
+    bytes +=
+        compressing_bytes(*options.compress_level, workers) +
+        std::int64_t{detail::window_for_each_worker} * workers * options.copies * most_chunk_bytes;
   }
   return bytes;
 }
@@ -110,7 +111,7 @@ struct Moved {
 
 Moved moved_of(const Catalog& source, const ExtentMap& stored, const Catalog& wanted, int workers) {
   Moved moved;
-  moved.unpacked = most_bytes_side_by_side(source.tensors, stored);
+  moved.unpacked = most_bytes_side_by_side(stored, source.tensors.size());
   moved.buffers = (any_cast(source, wanted) ? 3 : 2) * workers;
   for (const auto* catalog : {&source, &wanted}) {
     std::int64_t bytes = 0;

@@ -107,7 +107,8 @@ void run_in_window(Context& context, const Writer& target, std::size_t count,
   const std::size_t width =
       std::size_t{detail::window_for_each_worker} * static_cast<std::size_t>(workers);
   const auto held = context.budget.reserve(
-      target.working_bytes(workers) + static_cast<std::int64_t>(width) * most_chunk_bytes,
+      target.working_bytes(workers) +
+          static_cast<std::int64_t>(width) * target.extents().copies() * most_chunk_bytes,
       "compression");
   detail::SlidingWindow window(width);
   context.pool.run(count, [&](std::size_t index, int worker) {
@@ -145,7 +146,7 @@ detail::PanelBytes move_panels(Context& context, const Reader& source, Writer& t
     wanted_bytes += num_bytes(source.catalog().tensors[panel.source_tensor].dtype, panel.box);
   }
   const std::int64_t kept = detail::kept_unpacked_bytes(
-      most_bytes_side_by_side(source.catalog().tensors, source.extents()),
+      most_bytes_side_by_side(source.extents(), source.catalog().tensors.size()),
       context.budget.limit_bytes());
   const auto unpacked =
       context.budget.reserve(kept - Reader::default_kept_bytes, "unpacked chunks");

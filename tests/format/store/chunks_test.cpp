@@ -101,20 +101,20 @@ TEST(Chunks, CountThoseSideBySide) {
   };
   add(0, Box{{0, 4}, {0, 4}}, 0);
   add(0, Box{{4, 8}, {0, 4}}, 0);
-  EXPECT_EQ(most_bytes_side_by_side(tensors, {{{"f", 0}}, extents, {}, {}, frames}), 2 * 4 * 2)
+  EXPECT_EQ(most_bytes_side_by_side({{{"f", 0}}, extents, {}, {}, frames}, 3), most_chunk_bytes)
       << "one chunk has all of a row";
   for (const Index column : {0, 3, 6}) add(1, Box{{0, 4}, {column, column + 3}}, 0);
   for (const Index column : {0, 3, 6}) add(1, Box{{0, 4}, {column, column + 3}}, 1);
-  EXPECT_EQ(most_bytes_side_by_side(tensors, {{{"f", 0}}, extents, {}, {}, frames}), 3 * 2 * 3 * 2)
+  EXPECT_EQ(most_bytes_side_by_side({{{"f", 0}}, extents, {}, {}, frames}, 3), 3 * most_chunk_bytes)
       << "copies are not read";
   Extent plain;
   plain.tensor = 2;
   plain.box = tensors[2].extent;
   plain.length_bytes = 4 * 90 * 2;
   extents.push_back(plain);
-  EXPECT_EQ(most_bytes_side_by_side(tensors, {{{"f", 0}}, extents, {}, {}, frames}), 3 * 2 * 3 * 2)
+  EXPECT_EQ(most_bytes_side_by_side({{{"f", 0}}, extents, {}, {}, frames}, 3), 3 * most_chunk_bytes)
       << "what is not in chunks is not kept";
-  EXPECT_EQ(most_bytes_side_by_side(tensors, {{{"f", 0}}, {plain}}), 0);
+  EXPECT_EQ(most_bytes_side_by_side({{{"f", 0}}, {plain}}, 3), 0);
 }
 
 }  // namespace

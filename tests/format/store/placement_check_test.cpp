@@ -35,7 +35,8 @@ class PlacementCheckTest : public ::testing::Test {
 
   // What is said against ranks that store rows [begin, end), as copy 0.
   std::vector<std::string> complaints(
-      const std::vector<std::pair<Rank, std::pair<Index, Index>>>& rows) const {
+      const std::vector<std::pair<Rank, std::pair<Index, Index>>>& rows,
+      const std::vector<Rank>& unread = {}) const {
     std::vector<Extent> extents;
     std::int64_t offset = 0;
     for (const auto& [rank, range] : rows) {
@@ -50,7 +51,7 @@ class PlacementCheckTest : public ::testing::Test {
     }
     CollectedFindings findings;
     const ExtentMap map({{"shard-0", 1000}, {"shard-1", 1000}}, std::move(extents));
-    check_placement(catalog_, map, {}, Complaints(findings, "ckpt"));
+    check_placement(catalog_, map, unread, Complaints(findings, "ckpt"));
     std::vector<std::string> said;
     for (const Finding& finding : findings.all) {
       said.push_back(finding.id + " " + to_string(*finding.box) + ": " + finding.message);
@@ -101,9 +102,20 @@ TEST_F(PlacementCheckTest, PartsThatOverlapAreRefused) {
                           StartsWith("RM301 [11, 12) x [0, 2)")));
 }
 
+TEST_F(PlacementCheckTest, ABoxInDisputeThatIsStoredUncutMustNotDoubleAnother) {
+  EXPECT_THAT(complaints({{0, {0, 4}}, {0, {8, 12}}, {1, {4, 12}}}),
+              ElementsAre(AllOf(StartsWith("RM304 [8, 12) x [0, 2)"),
+                                HasSubstr("two pieces of copy 0 hold it"))));
+}
+
 TEST_F(PlacementCheckTest, AHoleBetweenPartsIsNamed) {
   EXPECT_THAT(complaints({{0, {0, 4}}, {1, {4, 5}}, {1, {6, 8}}, {0, {8, 12}}}),
               ElementsAre(StartsWith("RM301 [5, 6) x [0, 2)")));
+}
+
+// What a shard that nobody could read may have held is no hole; the rest is.
+TEST_F(PlacementCheckTest, HolesAreToldBesideAShardThatIsMissing) {
+  EXPECT_THAT(complaints({{0, {8, 12}}}, {1}), ElementsAre(StartsWith("RM301 [0, 4) x [0, 2)")));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "native_fixture.hpp"
@@ -103,6 +104,25 @@ TEST_F(ResumingTest, AFileThatWasFoundIsComparedWhoeverOpensIt) {
   resuming_.create(staging_ / "file");
   resuming_.open_for_writing(staging_ / "file")->write_at(0, bytes_of("old"));
   EXPECT_EQ(files_.written, 0);
+}
+
+// Whoever opens it last has written the least of it.
+TEST_F(ResumingTest, AFileThatIsLongerThanItShouldBeIsNotPublished) {
+  const fs::path file = staging_ / "file";
+  set_content(file, "whole and more");
+  write(file, "whole");
+  resuming_.open_for_writing(file)->write_at(0, bytes_of("w"));
+  try {
+    resuming_.rename_no_replace(staging_, directory_ / "out");
+    FAIL() << "published";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Errc::unsafe);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("it has 14 bytes, but this job writes 5"));
+  }
+  EXPECT_TRUE(fs::exists(file)) << "it stays for whoever wants to see";
+  set_content(file, "whole");
+  resuming_.rename_no_replace(staging_, directory_ / "out");
+  EXPECT_EQ(content_of(directory_ / "out" / "file"), "whole");
 }
 
 TEST_F(ResumingTest, ElsewhereNothingIsTakenOver) {

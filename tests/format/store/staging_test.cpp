@@ -64,6 +64,27 @@ TEST_F(StagingTest, DestroyedBeforePublishItRemovesItself) {
   EXPECT_TRUE(fs::is_empty(directory_.path()));
 }
 
+TEST_F(StagingTest, WhoResumesLeavesWhatHeHasWhateverEndsHim) {
+  const std::string identity = "this job\n";
+  for (int run = 0; run < 2; ++run) {  // where there is nothing, and where there is something
+    const Staging staging(files_, directory_ / "ckpt", "0123", Leftovers::resume, identity);
+    test::set_content(staging.directory() / "part", "some");
+  }
+  EXPECT_EQ(test::content_of(temporary_ / "part"), "some");
+}
+
+// What is there has its room already.
+TEST_F(StagingTest, WhoGoesOnIsNotAskedForRoom) {
+  const std::string identity = "this job\n";
+  constexpr std::int64_t too_much = std::int64_t{1} << 60;
+  {
+    const Staging first(files_, directory_ / "ckpt", "0123", Leftovers::resume, identity);
+    EXPECT_THROW(first.check_room(too_much), Error);
+  }
+  const Staging again(files_, directory_ / "ckpt", "0123", Leftovers::resume, identity);
+  EXPECT_NO_THROW(again.check_room(too_much));
+}
+
 TEST_F(StagingTest, RefusesADestinationThatExists) {
   fs::create_directory(directory_ / "ckpt");
   fs::create_symlink("nowhere", directory_ / "link");

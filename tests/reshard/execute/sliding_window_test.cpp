@@ -64,11 +64,13 @@ TEST(SlidingWindow, OnlyTheFirstUnderWayHoldsOthersUp) {
 }
 
 TEST(SlidingWindow, ATaskThatThrowsHoldsNobodyUp) {
-  SlidingWindow window(2);
+  SlidingWindow window(1);
   ThreadPool pool(2);
   const auto fail_at_five = [&](std::size_t index, int) {
     const auto stay = window.enter(index);
-    if (index == 5) throw std::runtime_error("as wanted");
+    if (index != 5) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the next one is waiting by then
+    throw std::runtime_error("as wanted");
   };
   EXPECT_THROW(pool.run(100, fail_at_five), std::runtime_error);
 }

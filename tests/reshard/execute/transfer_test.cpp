@@ -177,7 +177,6 @@ class WatchedWriter final : public Writer {
     return inner_->reopen();
   }
   void certify(const std::string& text) override { inner_->certify(text); }
-  void keep() noexcept override { inner_->keep(); }
   std::optional<Digest> manifest_digest() const override { return inner_->manifest_digest(); }
   bool publish() override {
     progress_.published = true;
@@ -276,7 +275,6 @@ class UnequalCopies final : public Writer {
   void forget_caches() override {}
   std::unique_ptr<Reader> reopen() const override { return inner_->reopen(); }
   void certify(const std::string& text) override { inner_->certify(text); }
-  void keep() noexcept override { inner_->keep(); }
   std::optional<Digest> manifest_digest() const override { return inner_->manifest_digest(); }
   bool publish() override { return inner_->publish(); }
 

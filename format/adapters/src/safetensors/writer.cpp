@@ -143,8 +143,6 @@ class HfWriter final : public Writer {
 
   std::optional<Digest> manifest_digest() const override { return std::nullopt; }
 
-  void keep() noexcept override { staging_.keep(); }
-
   bool publish() override { return staging_.publish(); }
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "remesh/schema/tensor.hpp"
 #include "remesh/store/extents.hpp"
@@ -43,7 +43,8 @@ std::int64_t whole_chunk_bytes(DType dtype, const Extent& extent) noexcept;
 /// The bytes of the chunks that hold one index of the outermost dim of a tensor, side by side in
 /// its pieces, of the tensor where they are the most: who reads whole rows in order needs them
 /// again.
-std::int64_t most_bytes_side_by_side(std::span<const TensorDesc> tensors, const ExtentMap& extents);
+/// Each counts as most_chunk_bytes, which is what a buffer has.
+std::int64_t most_bytes_side_by_side(const ExtentMap& extents, std::size_t num_tensors);
 
 /// The chunk that holds byte `offset` of the packed box.
 std::int64_t chunk_at(DType dtype, const Extent& extent, std::int64_t offset) noexcept;

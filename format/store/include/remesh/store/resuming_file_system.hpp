@@ -2,9 +2,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <vector>
 
 #include "remesh/store/forwarding_file_system.hpp"
@@ -18,8 +18,9 @@ namespace remesh {
 /// and it enters the proof like bytes that were written now.
 ///
 /// A file that was there is synced, and its cached pages are given up, before anything is compared:
-/// a page that the system could not write must not count because it is still in memory. `files`
-/// must outlive it.
+/// a page that the system could not write must not count because it is still in memory. Before the
+/// directory gets its name, none of these files may be longer than what the job wrote into it.
+/// `files` must outlive it.
 class ResumingFileSystem final : public ForwardingFileSystem {
  public:
   explicit ResumingFileSystem(FileSystem& files) : ForwardingFileSystem(files) {}
@@ -30,12 +31,15 @@ class ResumingFileSystem final : public ForwardingFileSystem {
   std::unique_ptr<File> create(const Path& path) override;
   std::unique_ptr<File> open_for_writing(const Path& path) override;
   void create_directory(const Path& path) override;
+  /// Throws Error(unsafe) too, if a file that was there is longer than it should be.
+  void rename_no_replace(const Path& from, const Path& to) override;
 
  private:
   class Resumed;
+  using End = std::shared_ptr<std::atomic<std::int64_t>>;
 
   std::mutex mutex_;
-  std::set<Path> found_;  // files that were there
+  std::map<Path, End> found_;  // files that were there, and where what was written into them ends
   std::shared_ptr<std::atomic<std::int64_t>> kept_ = std::make_shared<std::atomic<std::int64_t>>(0);
 };
 

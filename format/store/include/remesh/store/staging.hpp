@@ -13,7 +13,7 @@ namespace remesh {
 enum class Leftovers {
   refuse,   ///< it is an error, which names the ways out
   discard,  ///< removed, if nobody holds it
-  resume,   ///< kept, to be completed: FileSystem is a ResumingFileSystem
+  resume,   ///< kept, to be completed: FileSystem is a ResumingFileSystem. Kept again on failure
 };
 
 /// Whether a name is that of such a temporary directory.
@@ -24,7 +24,7 @@ void refuse_existing(const FileSystem& files, const FileSystem::Path& destinatio
 
 /// A directory that is written under a temporary name beside its destination,
 /// ".NAME.remesh-<job id>", locked while it is written, and renamed when it is whole. Destroyed
-/// before publish(), it removes itself.
+/// before publish(), it removes itself, unless it resumes.
 class Staging {
  public:
   /// Throws Error(exists, "destination exists") if the destination is there, Error(busy, RM701) if
@@ -42,10 +42,8 @@ class Staging {
 
   const FileSystem::Path& directory() const noexcept { return directory_; }
 
-  /// From now on the directory stays where it is, for a job that resumes.
-  void keep() noexcept { kept_ = true; }
-
   /// Throws Error(io, RM702), which names both numbers, if the file system has less room than this.
+  /// What was left behind has its room already, and nobody knows how much: then it does not ask.
   void check_room(std::int64_t needed_bytes) const;
 
   /// Syncs the directory, renames it, syncs the parent. After the rename a failure to sync is
@@ -60,7 +58,8 @@ class Staging {
   FileSystem::Path directory_;
   std::unique_ptr<DirectoryLock> lock_;
   bool published_ = false;
-  bool kept_ = false;
+  bool kept_ = false;     // for a job that resumes
+  bool resumes_ = false;  // something was there
 };
 
 }  // namespace remesh

@@ -77,7 +77,7 @@ std::vector<std::byte> bytes_of(const SideSource& source, const SideFile& side);
 
 /// The writing end of a checkpoint, in any format. The calls come in this order: write (from many
 /// threads), seal, publish. A Writer that is destroyed before publish() leaves nothing behind,
-/// unless it was told to keep() it.
+/// unless its options say that it resumes.
 class Writer {
  public:
   virtual ~Writer() = default;
@@ -119,9 +119,6 @@ class Writer {
 
   /// After seal(): the digest of what says what the checkpoint is; nothing where no file does.
   virtual std::optional<Digest> manifest_digest() const = 0;
-
-  /// Leaves what is not published for a job that resumes.
-  virtual void keep() noexcept = 0;
 
   /// Gives the checkpoint its name and syncs that. Throws Error(exists) if something took the name
   /// meanwhile. Returns whether the parent directory could be synced.
