@@ -128,6 +128,21 @@ def check_kill(job):
     expect((code, job.left()), (0, ["out"]))
 
 
+def check_changed_source(job):
+    """Somebody writes to the source while it is read: nobody can say what was read."""
+    source = Path(job.command[2]) / "model.safetensors"
+    with open(source, "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\1")
+    try:
+        expect((job.end(), job.left()), (11, []))
+        expect_words(job.errors, "the source changed while it was read", "model.safetensors")
+    finally:
+        with open(source, "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            file.write(b"\0")
+
+
 def check_full_disk(job):
     """The room was there when the job began; others took it."""
     filler = job.parent.parent / "filler"
@@ -195,7 +210,7 @@ def main(program):
     program = str(Path(program).resolve())
     checks = [(check_interrupt, OnDisk), (check_termination, OnDisk), (check_hangup, OnDisk),
               (check_nohup, OnDisk), (check_rival, OnDisk),
-              (check_kill, OnDisk), (check_full_disk, InMemory)]
+              (check_kill, OnDisk), (check_changed_source, OnDisk), (check_full_disk, InMemory)]
     passed, skipped = 0, 0
     with tempfile.TemporaryDirectory(prefix="remesh-interrupt-") as scratch:
         for check, place in checks:

@@ -244,11 +244,9 @@ std::string job_id(const Job& job, const JobOptions& options) {
   return fmt::format("{:016x}", digest.value);
 }
 
-// What must be the same for a job to be resumed: this program, what it was told, and each file of
-// the source, as the system knows it.
-std::string identity_of(const Job& job, const JobOptions& options, const FileSystem& files) {
-  std::string text = fmt::format("remesh {}, format version 1\noptions {}\n", remesh_version(),
-                                 job_id(job, options));
+// Each file of the source, as the system knows it, in a line.
+std::string sources_of(const Job& job, const JobOptions& options, const FileSystem& files) {
+  std::string text;
   const FileSystem::Path source = whole_path(options.source);
   for (const ExtentMap::FileEntry& file : job.source->extents().files()) {
     const auto entry = files.look(files.look(source / file.name) ? source / file.name : source);
@@ -258,6 +256,27 @@ std::string identity_of(const Job& job, const JobOptions& options, const FileSys
                               : "nothing");
   }
   return text;
+}
+
+// What must be the same for a job to be resumed: this program, what it was told, and the source.
+std::string identity_of(const Job& job, const JobOptions& options, const std::string& sources) {
+  return fmt::format("remesh {}, format version 1\noptions {}\n{}", remesh_version(),
+                     job_id(job, options), sources);
+}
+
+// A file that is written while it is read is neither what it was nor what it will be.
+void check_unchanged(const std::string& before, const std::string& after) {
+  if (before == after) return;
+  const auto differ = std::ranges::mismatch(before, after);
+  const auto line = [&](const std::string& text, std::string::const_iterator at) {
+    const auto position = static_cast<std::size_t>(at - text.begin());
+    const std::size_t begin = position == 0 ? 0 : text.rfind('\n', position - 1) + 1;
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  throw Error(Errc::unsafe,
+              fmt::format("the source changed while it was read, so nothing was published: it was "
+                          "{:?}, and is {:?}; run the job again when nobody writes to it",
+                          line(before, differ.in1), line(after, differ.in2)));
 }
 
 Selection selection_of(const JobOptions& options) {
@@ -278,13 +297,14 @@ Selection selection_of(const JobOptions& options) {
 }
 
 Outcome execute(const Job& job, const Left& left, Writer& target, const JobOptions& options,
-                Session& session) {
+                const std::string& sources, Session& session) {
   Machine machine(options.work, session.out, session.stop);
   Context context = machine.context();
   TransferOptions how;
   how.read_back = options.read_back;
   how.may_change = !job.selection.is_all();
   how.left = &left;
+  how.before_publish = [&] { check_unchanged(sources, sources_of(job, options, session.files)); };
   if (job.selection.dtype) how.cast_reason = "--dtype " + options.dtype;
   return job.kind == JobKind::reshard ? reshard(context, *job.source, target, how)
                                       : convert(context, *job.source, target, how);
@@ -324,6 +344,7 @@ int do_job(const Job& job, const JobOptions& options, Session& session) {
   check_outside(destination, options);
   check_proof_file(options, session.files);
   const auto key = signing_key(session.files, options.sign, session.stop);
+  const std::string sources = sources_of(job, options, session.files);
   Wanted wanted = wanted_of(job);
   const Memory memory = memory_of(job, wanted.catalog, options);  // before anything is created
   begin_job_report(job, wanted, session.out);
@@ -334,14 +355,14 @@ int do_job(const Job& job, const JobOptions& options, Session& session) {
   WriterOptions how = writer_options(options);
   how.job_id = job_id(job, options);
   how.leftovers = leftovers_of(options);
-  how.identity = identity_of(job, options, session.files);
+  how.identity = identity_of(job, options, sources);
   how.sign = key;
   how.sign_threads = options.work.threads;
   how.sign_stop = &session.stop;
   ResumingFileSystem resuming(session.files);
   FileSystem& files = options.resume ? resuming : session.files;
   const auto writer = create_writer(files, destination, std::move(wanted.catalog), side, how);
-  const Outcome outcome = execute(job, wanted.left, *writer, options, session);
+  const Outcome outcome = execute(job, wanted.left, *writer, options, sources, session);
   check_plan(plan, outcome);
   if (!options.proof.empty()) {
     write_whole(session.files, options.proof, std::as_bytes(std::span(outcome.certificate)));

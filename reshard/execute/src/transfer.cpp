@@ -263,6 +263,7 @@ Outcome transfer(Context& context, const Reader& source, Writer& target,
   outcome.certificate = certificate_of(source, target, source_of, passing.cast, proof, options);
   target.certify(outcome.certificate);
   context.stop.check();
+  if (options.before_publish) options.before_publish();
   outcome.directory_synced = target.publish();
   return outcome;
 }

@@ -338,6 +338,25 @@ TEST(Transfer, CastsAndProvesTheCastByRecomputingIt) {
   EXPECT_EQ(target.catalog().digests[0], digest_of(expected));
 }
 
+TEST(Transfer, PublishesNothingThatItsCallerRefusesAtTheEnd) {
+  Machine machine;
+  Matrix source(rows);
+  Matrix target(columns);
+  WatchedWriter::Progress progress;
+  WatchedWriter writer(target.writer(), progress);
+  Context context{machine.pool, machine.budget, machine.progress, machine.log, machine.stop};
+  TransferOptions options;
+  options.before_publish = [&] {
+    EXPECT_TRUE(progress.sealed && !progress.published);
+    throw Error(Errc::unsafe, "as wanted");
+  };
+  EXPECT_THROW(transfer(context, *source.reader(), writer, options), Error);
+  EXPECT_TRUE(progress.sealed && !progress.published);
+  options.before_publish = {};
+  transfer(context, *source.reader(), writer, options);
+  EXPECT_TRUE(progress.published);
+}
+
 TEST(Transfer, CatchesAWriterThatIsOffByOneRowAfterACastToo) {
   Matrix source(rows);
   Catalog half = Matrix(columns).catalog();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct TransferOptions {
   /// What the target leaves out and why, for the certificate; may be null.
   const Left* left = nullptr;
   std::string cast_reason;  ///< why dtypes change: "--dtype bf16"
+  /// Called when all is proved; what it throws, transfer() throws, and nothing is published.
+  std::function<void()> before_publish = {};
 };
 
 /// What was proved about the bytes of the target.
