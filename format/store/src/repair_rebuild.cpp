@@ -49,14 +49,6 @@ std::optional<Certified> parse_certificate(const std::string& text) {
   }
 }
 
-std::string text_of(const SaveId& id) {
-  std::string text;
-  for (const std::byte each : id) text += fmt::format("{:02x}", std::to_integer<unsigned>(each));
-  return text;
-}
-
-Digest digest_of_text(std::string_view text) { return digest_of(std::as_bytes(std::span(text))); }
-
 enum class Proof {
   none,
   save_id,  // of all but how a Hugging Face directory was packed, and tree hashes

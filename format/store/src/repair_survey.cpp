@@ -41,13 +41,7 @@ std::optional<ShardPlace> parse_shard_name(std::string_view name) {
   return shard_name(place.rank, place.ranks) == name ? std::optional(place) : std::nullopt;
 }
 
-std::string text_of(const SaveId& id) {
-  std::string text;
-  for (const std::byte each : id) text += fmt::format("{:02x}", std::to_integer<unsigned>(each));
-  return text;
-}
-
-std::string_view text_of(std::span<const std::byte> bytes) {
+std::string_view chars_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -103,7 +97,7 @@ std::optional<ShardHeader> Surveying::read_header(const std::string& name, Shard
   if (const Digest found = header_crc(block); found != recorded && !undo_burst(body, recorded)) {
     std::vector<std::byte> right = block;
     store(right, header_field::header_crc, found.value);
-    if (!differ_by_burst(text_of(block), text_of(right))) {
+    if (!differ_by_burst(chars_of(block), chars_of(right))) {
       add("RM207", name,
           fmt::format("its header hashes to {}, but records {}; no single burst explains it",
                       to_string(found), to_string(recorded)));
@@ -245,6 +239,12 @@ std::optional<Survey> Surveying::run() {
 }
 
 }  // namespace
+
+std::string text_of(const SaveId& id) {
+  std::string text;
+  for (const std::byte each : id) text += fmt::format("{:02x}", std::to_integer<unsigned>(each));
+  return text;
+}
 
 std::optional<Survey> survey_shards(const FileSystem& files, const FileSystem::Path& root,
                                     std::vector<Finding>& lost) {

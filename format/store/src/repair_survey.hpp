@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "remesh/schema/tensor.hpp"
@@ -8,6 +9,9 @@
 #include "repair_shard.hpp"
 
 namespace remesh::native {
+
+/// 32 hexadecimal digits.
+std::string text_of(const SaveId& id);
 
 /// What the shards of a directory say of themselves, where nothing else does.
 struct Survey {
