@@ -124,17 +124,20 @@ struct Siblings {
 // Most manifests have a placement for each tensor; others share them among those of one kind.
 void infer_missing(std::span<const TensorDesc> tensors, bool one_each,
                    std::vector<std::optional<Placed>>& placed) {
-  std::map<std::string, Siblings> by_name;
+  // A '#' may stand in a name itself, so that the rest alone does not tell how many numbers it has.
+  std::map<std::pair<std::string, std::size_t>, Siblings> by_name;
   for (std::size_t tensor = 0; tensor < tensors.size(); ++tensor) {
     if (!placed[tensor]) continue;
     Numbered name = numbers_in(tensors[tensor].name);
-    by_name[name.rest].all.emplace_back(std::move(name.numbers), *placed[tensor]);
+    Siblings& siblings = by_name[{std::move(name.rest), name.numbers.size()}];
+    siblings.all.emplace_back(std::move(name.numbers), *placed[tensor]);
   }
   for (std::size_t tensor = 0; tensor < tensors.size(); ++tensor) {
     if (placed[tensor]) continue;
     Placed guess{one_each ? static_cast<std::uint32_t>(tensor) : 0};
     const Numbered name = numbers_in(tensors[tensor].name);
-    if (const auto at = by_name.find(name.rest); at != by_name.end()) {
+    const auto at = by_name.find({name.rest, name.numbers.size()});
+    if (at != by_name.end()) {
       guess.layer = at->second.infer(name.numbers, &Placed::layer);
       guess.expert = at->second.infer(name.numbers, &Placed::expert);
       if (!one_each) guess.placement = at->second.all.front().second.placement;

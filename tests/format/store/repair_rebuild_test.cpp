@@ -1,10 +1,19 @@
 #include <algorithm>
+#include <csignal>
+#include <memory>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "remesh/store/forwarding_file_system.hpp"
+#include "remesh/store/secret.hpp"
+#include "remesh/store/signing_key.hpp"
 #include "repair_fixture.hpp"
+#include "repair_salvage.hpp"
 #include "seeds.hpp"
 
 // manifest.json is lost: what the shards say is enough, or the copy is refused, and what is not
@@ -263,6 +272,16 @@ TEST_F(RepairRebuildTest, OtherDigestsThanTheCertificateHasAreRefused) {
   lose_manifest();
   const RepairReport report = expect_refused();
   EXPECT_THAT(report.lost, Contains(Field(&Finding::message, HasSubstr("but proof.json records"))));
+}
+
+// The second has a number where the name of the first has a '#'.
+TEST(RepairSalvage, NamesThatDifferInMoreThanNumbersAreNoSiblings) {
+  const std::vector<TensorDesc> tensors{{"w#", DType::u8, Box{}}, {"w1", DType::u8, Box{}}};
+  const auto salvaged = native::salvage(
+      R"({"layout":{},"mesh":{},"tensors":[{"layer":3,"name":"w#","placement":0,"shape":[]},?]})",
+      tensors);
+  ASSERT_TRUE(salvaged);
+  EXPECT_THAT(salvaged->placed, ElementsAre(Placed{0, 3, -1}, Placed{}));
 }
 
 TEST_F(RepairRebuildTest, ASignatureOfWhatIsLostIsLeftOut) {
