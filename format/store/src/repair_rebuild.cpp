@@ -172,15 +172,18 @@ void Rebuilding::take(std::string text, Manifest manifest, Proof proof) {
 // Only a checkpoint that is signed has tree hashes.
 std::optional<Trees> Rebuilding::trees() const {
   if (!out_.signature) return std::nullopt;
+  const SweepContext& machine = remains_.machine;
+  const auto tree = [&](const Path& path) {
+    return tree_of(*remains_.files.open(path), machine.pool, &machine.stop);
+  };
   Trees trees;
   trees.files.reserve(shards_.size());
   for (const ShardState& shard : shards_) {
-    trees.files.push_back(tree_of(*remains_.files.open(shard.path), remains_.pool));
+    trees.files.push_back(tree(shard.path));
   }
   trees.side.reserve(known_.catalog.side.size());
   for (const SideFile& side : known_.catalog.side) {
-    const Path path = remains_.root / side_directory / side.name;
-    trees.side.push_back(tree_of(*remains_.files.open(path), remains_.pool));
+    trees.side.push_back(tree(remains_.root / side_directory / side.name));
   }
   return trees;
 }
@@ -239,6 +242,7 @@ bool Rebuilding::take_salvaged() {
 bool Rebuilding::take_derived_proven(std::span<const Mesh> meshes) {
   for (const Mesh& mesh : meshes) {
     for (const Replicas replicas : {Replicas::likely, Replicas::none}) {
+      remains_.machine.stop.check();
       const auto derived = derive_layout(mesh, remains_.tensors, remains_.stored, replicas);
       if (derived && (take_proven(derived->layout, "", std::nullopt) ||
                       take_proven(sharing_placements(derived->layout), "", std::nullopt))) {

@@ -284,6 +284,76 @@ TEST(RepairSalvage, NamesThatDifferInMoreThanNumbersAreNoSiblings) {
   EXPECT_THAT(salvaged->placed, ElementsAre(Placed{0, 3, -1}, Placed{}));
 }
 
+// A disk on which somebody asks to stop when config.json is opened for the `at`-th time.
+class StoppingFiles final : public ForwardingFileSystem {
+ public:
+  StoppingFiles(FileSystem& inner, StopFlag& stop, int at)
+      : ForwardingFileSystem(inner), stop_(stop), left_(at) {}
+
+  std::unique_ptr<File> open(const Path& path) const override {
+    if (path.filename() == "config.json" && --left_ == 0) stop_.request(SIGTERM);
+    return ForwardingFileSystem::open(path);
+  }
+  int left() const { return left_; }
+
+ private:
+  StopFlag& stop_;
+  mutable int left_;
+};
+
+// RFC 8032, section 7.1, test 1: the seed and the public key.
+constexpr unsigned char rfc_key[] = {
+    0x9d, 0x61, 0xb1, 0x9d, 0xef, 0xfd, 0x5a, 0x60, 0xba, 0x84, 0x4a, 0xf4, 0x92, 0xec, 0x2c, 0xc4,
+    0x44, 0x49, 0xc5, 0x69, 0x7b, 0x32, 0x69, 0x19, 0x70, 0x3b, 0xac, 0x03, 0x1c, 0xae, 0x7f, 0x60,
+    0xd7, 0x5a, 0x98, 0x01, 0x82, 0xb1, 0x0a, 0xb7, 0xd5, 0x4b, 0xfe, 0xd3, 0xc9, 0x64, 0x07, 0x3a,
+    0x0e, 0xe1, 0x72, 0xf3, 0xda, 0xa6, 0x23, 0x25, 0xaf, 0x02, 0x1a, 0x68, 0xf7, 0x07, 0x51, 0x1a};
+
+class RepairStopTest : public RepairRebuildTest {
+ protected:
+  bool is_stopped(int at, bool dry_run) {
+    StoppingFiles files(files_, stop_, at);
+    try {
+      repair(dry_run, &files);
+      return false;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Errc::stopped) << error.what();
+      return true;
+    }
+  }
+
+  void use_signed() {
+    Secret secret(sizeof rfc_key);
+    std::ranges::copy(std::as_bytes(std::span(rfc_key)), secret.bytes().begin());
+    auto key = std::make_shared<const SecretKey>(KeyId{1}, std::move(secret));
+    write_checkpoint(source_, tiny_catalog(), {.sign = std::move(key), .job_id = "test"});
+    original_ = files_in(source_);
+  }
+};
+
+TEST_F(RepairStopTest, TheSearchForALayoutStops) {
+  use(tiny_catalog(), 2);
+  lose_manifest();
+  EXPECT_TRUE(is_stopped(1, /*dry_run=*/true));
+}
+
+TEST_F(RepairStopTest, TreeHashesOfARebuiltManifestStop) {
+  use_signed();
+  put("manifest.json", spoiled("manifest.json", 0, 48));
+  EXPECT_TRUE(is_stopped(2, /*dry_run=*/true));
+}
+
+TEST_F(RepairStopTest, TreeHashesOfTheResultStop) {
+  use_signed();
+  fs::remove(source_ / "COMMIT");
+  constexpr int many = 1000;
+  StoppingFiles counting(files_, stop_, many);
+  repair(/*dry_run=*/false, &counting);
+  ASSERT_TRUE(fs::exists(target_));
+  fs::remove_all(target_);
+  EXPECT_TRUE(is_stopped(many - counting.left(), /*dry_run=*/false));
+  EXPECT_FALSE(fs::exists(target_));
+}
+
 TEST_F(RepairRebuildTest, ASignatureOfWhatIsLostIsLeftOut) {
   use(tiny_catalog(), 1);
   put("manifest.json.minisig", "four lines");
