@@ -18,8 +18,6 @@ namespace {
 
 using Path = FileSystem::Path;
 
-constexpr std::int64_t most_side_bytes = std::int64_t{1} << 40;
-
 // Of what proof.json says, that which is about this checkpoint.
 struct Certified {
   std::string save_id;
@@ -49,6 +47,16 @@ std::optional<Certified> parse_certificate(const std::string& text) {
   }
 }
 
+// What a manifest can list.
+bool can_be_side_file(const Entry& entry) {
+  try {
+    check_component(entry.name, side_directory);
+  } catch (const Error&) {
+    return false;
+  }
+  return entry.kind == EntryKind::regular && is_text(entry.name);
+}
+
 enum class Proof {
   none,
   save_id,  // of all but how a Hugging Face directory was packed, and tree hashes
@@ -67,13 +75,16 @@ class Rebuilding {
   void note(std::string_view file, std::string message);
   void lost(const char* id, std::string_view file, const std::string& why);
 
+  std::string read_side(const std::string& name, std::int64_t size_bytes);
+  bool take_listed_side_files();
   void take_side_files();
   bool check_certificate();
   void take_known();
 
+  bool take_with_proof() { return take_salvaged() || take_derived_proven(); }
   bool take_salvaged();
+  bool take_derived_proven();
   bool take_derived();
-  bool take_derived_proven(std::span<const Mesh> meshes);
   bool take_proven(const Layout& layout, const std::string& run_id,
                    const std::optional<std::string>& packaging);
   std::optional<Trees> trees() const;
@@ -91,6 +102,7 @@ class Rebuilding {
   std::optional<Certified> certified_;
   Manifest known_;  // all that is known without a layout
   Proof proof_ = Proof::none;
+  std::vector<MemoryBudget::Reservation> held_;  // for what is read of side files
 };
 
 void Rebuilding::note(std::string_view file, std::string message) {
@@ -110,14 +122,39 @@ void Rebuilding::lost(const char* id, std::string_view file, const std::string& 
   report_.lost.push_back(std::move(finding));
 }
 
+std::string Rebuilding::read_side(const std::string& name, std::int64_t size_bytes) {
+  const std::string file = fmt::format("{}/{}", side_directory, name);
+  held_.push_back(remains_.machine.budget.reserve(size_bytes, fmt::format("'{}'", file)));
+  return read_text(remains_.files, remains_.root / file, size_bytes);
+}
+
+// Whether the damaged manifest still lists them, and all of them are as it says.
+bool Rebuilding::take_listed_side_files() {
+  const auto listed = salvage_side(out_.found_manifest);
+  if (!listed) return false;
+  for (const SideFile& side : *listed) {
+    const auto entry = remains_.files.look(remains_.root / side_directory / side.name);
+    if (!entry || entry->kind != EntryKind::regular || entry->size_bytes != side.size_bytes) {
+      return false;
+    }
+    out_.side.push_back(read_side(side.name, side.size_bytes));
+    if (digest_of_text(out_.side.back()) != side.digest) return false;
+  }
+  known_.catalog.side = *listed;
+  return true;
+}
+
+// All that lie there. A name that no manifest can list is not one of a checkpoint.
 void Rebuilding::take_side_files() {
+  known_.catalog.side.clear();
+  out_.side.clear();
+  held_.clear();
   const Path directory = remains_.root / side_directory;
   const auto entry = remains_.files.look(directory);
   if (!entry || entry->kind != EntryKind::directory) return;
   for (const Entry& each : remains_.files.list(directory)) {
-    if (each.kind != EntryKind::regular) continue;
-    check_component(each.name, side_directory);
-    std::string text = read_text(remains_.files, directory / each.name, most_side_bytes);
+    if (!can_be_side_file(each)) continue;
+    std::string text = read_side(each.name, each.size_bytes);
     known_.catalog.side.push_back(
         {each.name, static_cast<std::int64_t>(text.size()), digest_of_text(text)});
     out_.side.push_back(std::move(text));
@@ -239,7 +276,9 @@ bool Rebuilding::take_salvaged() {
 }
 
 // What the boxes say could have been said in several ways; the save id may tell which one was.
-bool Rebuilding::take_derived_proven(std::span<const Mesh> meshes) {
+bool Rebuilding::take_derived_proven() {
+  const std::vector<Mesh> meshes =
+      certified_ ? std::vector<Mesh>{certified_->mesh} : meshes_of(remains_.ranks);
   for (const Mesh& mesh : meshes) {
     for (const Replicas replicas : {Replicas::likely, Replicas::none}) {
       remains_.machine.stop.check();
@@ -254,9 +293,6 @@ bool Rebuilding::take_derived_proven(std::span<const Mesh> meshes) {
 }
 
 bool Rebuilding::take_derived() {
-  const std::vector<Mesh> meshes =
-      certified_ ? std::vector<Mesh>{certified_->mesh} : meshes_of(remains_.ranks);
-  if (take_derived_proven(meshes)) return true;
   auto derived = certified_ ? derive_layout(certified_->mesh, remains_.tensors, remains_.stored,
                                             Replicas::none)
                             : std::nullopt;
@@ -352,10 +388,12 @@ void Rebuilding::report_result() {
 }
 
 bool Rebuilding::run() {
-  take_side_files();
   if (!check_certificate()) return false;
   take_known();
-  if (!take_salvaged() && !take_derived()) return false;
+  if (!take_listed_side_files() || !take_with_proof()) {
+    take_side_files();
+    if (!take_with_proof() && !take_derived()) return false;
+  }
   parse_manifest(out_.manifest_text);
   report_result();
   repair_commit(out_, report_, "written for the rebuilt manifest");

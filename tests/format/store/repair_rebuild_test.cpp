@@ -274,6 +274,55 @@ TEST_F(RepairRebuildTest, OtherDigestsThanTheCertificateHasAreRefused) {
   EXPECT_THAT(report.lost, Contains(Field(&Finding::message, HasSubstr("but proof.json records"))));
 }
 
+// What the manifest lists makes the save id, whatever else lies there.
+TEST_F(RepairRebuildTest, AStrayAmongTheSideFilesIsLeftOut) {
+  use(tiny_catalog(), 2);
+  const std::string& whole = original_.at("manifest.json");
+  const std::size_t digest = whole.find("\"digest\"", whole.find("\"tensors\""));
+  put("manifest.json", spoiled("manifest.json", digest, digest + 40));
+  put("side/.DS_Store", "stray");
+  EXPECT_THAT(expect_repaired().notes, Contains(Field(&Finding::file, "side/.DS_Store")));
+}
+
+TEST_F(RepairRebuildTest, ASideFileThatTheListContradictsIsTakenAsItLies) {
+  use(tiny_catalog(), 2);
+  const std::string& whole = original_.at("manifest.json");
+  const std::size_t digest = whole.find("\"digest\"", whole.find("\"tensors\""));
+  put("manifest.json", spoiled("manifest.json", digest, digest + 40));
+  put("side/config.json", "another one, and no burst away from it");
+  const RepairReport report = repair();
+  ASSERT_TRUE(report.written);
+  EXPECT_FALSE(report.proven);
+  EXPECT_THAT(report.notes, Contains(Field(&Finding::file, "side")));
+  EXPECT_EQ(content_of(target_ / "side/config.json"), content_of(source_ / "side/config.json"));
+}
+
+TEST_F(RepairRebuildTest, ANameThatNoManifestCanListIsLeftOut) {
+  use(tiny_catalog(), 2);
+  const Catalog before = open_strict(source_)->catalog();
+  lose_manifest();
+  put("side/two\nlines", "stray");
+  put("side/\xff", "stray");
+  const RepairReport report = expect_rebuilt(before);
+  EXPECT_EQ(rebuilt_.side, before.side);
+  EXPECT_THAT(report.notes, Contains(Field(&Finding::file, "side/two\nlines")));
+  EXPECT_THAT(report.notes, Contains(Field(&Finding::file, "side/\xff")));
+}
+
+TEST_F(RepairRebuildTest, ASideFileBeyondTheBudgetIsNotRead) {
+  use(tiny_catalog(), 2);
+  lose_manifest();
+  put("side/core", "");
+  fs::resize_file(source_ / "side/core", std::uintmax_t{1} << 30);
+  try {
+    repair();
+    FAIL() << "1 GiB was read into 64 MiB";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Errc::out_of_memory);
+    EXPECT_THAT(error.what(), HasSubstr("side/core"));
+  }
+}
+
 // The second has a number where the name of the first has a '#'.
 TEST(RepairSalvage, NamesThatDifferInMoreThanNumbersAreNoSiblings) {
   const std::vector<TensorDesc> tensors{{"w#", DType::u8, Box{}}, {"w1", DType::u8, Box{}}};
