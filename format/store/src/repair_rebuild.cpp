@@ -85,6 +85,7 @@ class Rebuilding {
   bool take_salvaged();
   bool take_derived_proven();
   bool take_derived();
+  bool misses_a_shard();
   bool take_proven(const Layout& layout, const std::string& run_id,
                    const std::optional<std::string>& packaging);
   std::optional<Trees> trees() const;
@@ -235,6 +236,23 @@ std::optional<Layout> layout_of(Salvage salvaged) {
   }
 }
 
+// A shard of as many ranks that the text names, and that is none of these.
+std::optional<std::string> absent_shard(std::string_view text, Index ranks,
+                                        const std::vector<ShardState>& shards) {
+  constexpr std::string_view key = R"("name":"shard-)";
+  constexpr std::size_t begin = key.find("shard-");
+  for (std::size_t at = text.find(key); at != text.npos; at = text.find(key, at + 1)) {
+    std::string_view name = text.substr(at + begin);
+    name = name.substr(0, name.find('"'));
+    const auto place = parse_shard_name(name);
+    if (place && place->ranks == ranks &&
+        std::ranges::find(shards, name, &ShardState::name) == shards.end()) {
+      return std::string(name);
+    }
+  }
+  return std::nullopt;
+}
+
 std::string run_id_of(const Salvage& salvaged) {
   const Json run_id = Json::parse(salvaged.run_id, nullptr, /*allow_exceptions=*/false);
   return run_id.is_string() ? run_id.get<std::string>() : std::string();
@@ -292,7 +310,25 @@ bool Rebuilding::take_derived_proven() {
   return false;
 }
 
+// Tensors that only a missing shard had, and that come after all others, leave no gap: without save
+// id or certificate nobody knows of them.
+bool Rebuilding::misses_a_shard() {
+  const auto absent = absent_shard(out_.found_manifest, remains_.ranks, shards_);
+  if (absent) {
+    lost("RM301", *absent, "what is left of it names this shard, which is not there");
+  } else if (!certified_ && std::cmp_less(shards_.size(), remains_.ranks)) {
+    lost("RM301", "",
+         fmt::format("{} of {} ranks have no shard, and nothing proves that these had no further "
+                     "tensors; a shard may be missing",
+                     remains_.ranks - std::ssize(shards_), remains_.ranks));
+  } else {
+    return false;
+  }
+  return true;
+}
+
 bool Rebuilding::take_derived() {
+  if (misses_a_shard()) return false;
   auto derived = certified_ ? derive_layout(certified_->mesh, remains_.tensors, remains_.stored,
                                             Replicas::none)
                             : std::nullopt;
@@ -365,11 +401,12 @@ void Rebuilding::report_result() {
   } else {
     note(manifest_name,
          fmt::format("manifest.json was rebuilt from {} shards, and nothing proves it to be what "
-                     "was lost. Known: every tensor, each byte of it by the CRCs of the shards. "
-                     "Derived from what each rank stores: the layout, {}; ranks that held a copy "
-                     "but did not store it are forgotten. Lost: run id, layers, experts, how a "
-                     "Hugging Face directory was packed. The save id is a new one",
-                     count, describe(out_.manifest.catalog.layout.mesh())));
+                     "was lost. Known: every tensor that {}, each byte of it by the CRCs of the "
+                     "shards. Derived from what each rank stores: the layout, {}; ranks that held "
+                     "a copy but did not store it are forgotten. Lost: run id, layers, experts, "
+                     "how a Hugging Face directory was packed. The save id is a new one",
+                     count, certified_ ? "proof.json lists" : "the shards of all ranks have",
+                     describe(out_.manifest.catalog.layout.mesh())));
     if (!out_.side.empty()) {
       note(side_directory, fmt::format("{} side files were taken as they lie there, for nothing "
                                        "records what they should be",
@@ -377,9 +414,10 @@ void Rebuilding::report_result() {
     }
   }
   if (proof_ != Proof::whole && std::cmp_less(count, remains_.ranks)) {
-    note("", fmt::format("{} of {} ranks have no shard; all tensors are whole without them, but "
-                         "whether one of them had further copies nobody knows",
-                         remains_.ranks - std::ssize(shards_), remains_.ranks));
+    note("", fmt::format("{} of {} ranks have no shard; {} that all tensors are there without "
+                         "them, but whether one of them had further copies nobody knows",
+                         remains_.ranks - std::ssize(shards_), remains_.ranks,
+                         proof_ == Proof::save_id ? "the save id proves" : "proof.json says"));
   }
   report_.mended.push_back({.file = std::string(manifest_name),
                             .bytes = {0, static_cast<std::int64_t>(out_.manifest_text.size())},

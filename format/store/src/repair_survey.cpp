@@ -22,25 +22,6 @@ namespace {
 
 constexpr std::size_t most_holes_to_report = 16;
 
-struct ShardPlace {
-  Rank rank = 0;
-  Index ranks = 1;
-};
-
-// The inverse of shard_name().
-std::optional<ShardPlace> parse_shard_name(std::string_view name) {
-  constexpr std::string_view begin = "shard-";
-  constexpr std::string_view middle = "-of-";
-  if (!name.starts_with(begin)) return std::nullopt;
-  ShardPlace place;
-  const char* const end = name.data() + name.size();
-  const auto [after_rank, wrong] = std::from_chars(name.data() + begin.size(), end, place.rank);
-  if (wrong != std::errc() || end - after_rank < std::ssize(middle)) return std::nullopt;
-  std::from_chars(after_rank + middle.size(), end, place.ranks);
-  if (place.rank < 0 || place.ranks <= place.rank) return std::nullopt;
-  return shard_name(place.rank, place.ranks) == name ? std::optional(place) : std::nullopt;
-}
-
 std::string_view chars_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -239,6 +220,19 @@ std::optional<Survey> Surveying::run() {
 }
 
 }  // namespace
+
+std::optional<ShardPlace> parse_shard_name(std::string_view name) {
+  constexpr std::string_view begin = "shard-";
+  constexpr std::string_view middle = "-of-";
+  if (!name.starts_with(begin)) return std::nullopt;
+  ShardPlace place;
+  const char* const end = name.data() + name.size();
+  const auto [after_rank, wrong] = std::from_chars(name.data() + begin.size(), end, place.rank);
+  if (wrong != std::errc() || end - after_rank < std::ssize(middle)) return std::nullopt;
+  std::from_chars(after_rank + middle.size(), end, place.ranks);
+  if (place.rank < 0 || place.ranks <= place.rank) return std::nullopt;
+  return shard_name(place.rank, place.ranks) == name ? std::optional(place) : std::nullopt;
+}
 
 std::string text_of(const SaveId& id) {
   std::string text;

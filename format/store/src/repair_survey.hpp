@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "remesh/schema/tensor.hpp"
@@ -9,6 +10,15 @@
 #include "repair_shard.hpp"
 
 namespace remesh::native {
+
+/// What the name of a shard says.
+struct ShardPlace {
+  Rank rank = 0;
+  Index ranks = 1;
+};
+
+/// The inverse of shard_name().
+std::optional<ShardPlace> parse_shard_name(std::string_view name);
 
 /// 32 hexadecimal digits.
 std::string text_of(const SaveId& id);

@@ -22,6 +22,7 @@
 namespace remesh::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -36,6 +37,18 @@ std::string without_save_id(std::string shard) {
   std::fill_n(shard.begin() + 64, 16, '\0');
   std::fill_n(shard.begin() + 4088, 8, '\0');
   return shard;
+}
+
+// Rank 0 has the first tensor, rank 1 the last.
+Catalog on_two_stages() {
+  Catalog catalog;
+  catalog.format = "remesh";
+  catalog.tensors = {{"first", DType::f32, Box{{0, 4}}}, {"last", DType::f32, Box{{0, 6}}}};
+  const std::vector<Placement> placements{
+      {.pins = {{.axis = "pp", .to = PinTo::coordinates, .coordinates = {0}}}},
+      {.pins = {{.axis = "pp", .to = PinTo::coordinates, .coordinates = {1}}}}};
+  catalog.layout = Layout(Mesh({{"pp", 2}}), placements, {{0}, {1}}, {});
+  return catalog;
 }
 
 class RepairRebuildTest : public RepairTest {
@@ -191,6 +204,21 @@ TEST_F(RepairRebuildTest, AMissingShardIsTold) {
   EXPECT_EQ(report.lost.front().id, "RM301");
   EXPECT_EQ(report.lost.front().tensor, "w");
   EXPECT_EQ(report.lost.front().box, extent.box);
+}
+
+// The numbers of the tensors have no gap then, and each is whole.
+TEST_F(RepairRebuildTest, AMissingShardWithTheLastTensorsIsTold) {
+  use(on_two_stages(), 1);
+  fs::remove(source_ / shard(1, 2));
+  const std::size_t layout = original_.at("manifest.json").find("\"layout\"");
+  put("manifest.json", spoiled("manifest.json", layout, layout + 48));
+  RepairReport report = expect_refused();
+  EXPECT_THAT(report.lost,
+              Contains(AllOf(Field(&Finding::id, "RM301"), Field(&Finding::file, shard(1, 2)))));
+  lose_manifest();
+  report = expect_refused();
+  EXPECT_THAT(report.lost, Contains(AllOf(Field(&Finding::id, "RM301"),
+                                          Field(&Finding::message, HasSubstr("1 of 2 ranks")))));
 }
 
 TEST_F(RepairRebuildTest, WithoutAnyShardThereIsNothing) {
@@ -404,7 +432,7 @@ TEST_F(RepairStopTest, TreeHashesOfTheResultStop) {
 }
 
 TEST_F(RepairRebuildTest, ASignatureOfWhatIsLostIsLeftOut) {
-  use(tiny_catalog(), 1);
+  use(tiny_catalog(), 2);
   put("manifest.json.minisig", "four lines");
   const Catalog before = open_strict(source_)->catalog();
   lose_manifest();
