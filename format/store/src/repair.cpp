@@ -102,7 +102,7 @@ bool Repair::rebuild_from(const native::Survey& survey) {
                                    .stored = survey.stored,
                                    .tensors = survey.tensors,
                                    .digests = digests,
-                                   .pool = machine_.pool},
+                                   .machine = machine_},
                                   shards_, documents_, report_);
 }
 

@@ -89,11 +89,11 @@ void prove_guard(const Reader& reader, const Guard& guard, std::span<std::byte> 
 }
 
 void prove_trees(const FileSystem& files, const Path& directory, const Documents& documents,
-                 ThreadPool& pool) {
+                 const SweepContext& machine) {
   const Manifest& manifest = documents.manifest;
   if (!manifest.trees) return;
   const auto check = [&](const std::string& name, const TreeHash& recorded) {
-    const TreeHash found = tree_of(*files.open(directory / name), pool);
+    const TreeHash found = tree_of(*files.open(directory / name), machine.pool, &machine.stop);
     if (found == recorded) return;
     throw Error(Errc::corrupt,
                 fmt::format("cannot repair the checkpoint: after all was mended the tree hash of "
@@ -194,7 +194,7 @@ void prove(const FileSystem& files, const Path& directory, const Documents& docu
     const std::int64_t most = reader->extents().files()[guards[index].file].size_bytes;
     prove_guard(*reader, guards[index], buffers.of(worker, std::min(step, most)));
   });
-  prove_trees(files, directory, documents, machine.pool);
+  prove_trees(files, directory, documents, machine);
 }
 
 }  // namespace remesh::native

@@ -19,8 +19,6 @@ using Path = FileSystem::Path;
 constexpr std::int64_t most_commit_bytes = 4096;
 constexpr std::int64_t most_signature_bytes = 1 << 16;
 
-Digest digest_of_text(std::string_view text) { return digest_of(std::as_bytes(std::span(text))); }
-
 std::int64_t size_of(std::string_view text) { return static_cast<std::int64_t>(text.size()); }
 
 // Nothing if it is not there; a link is refused as everywhere.
@@ -268,6 +266,8 @@ void DocumentRepair::repair_side(const SideFile& side) {
 }
 
 }  // namespace
+
+Digest digest_of_text(std::string_view text) { return digest_of(std::as_bytes(std::span(text))); }
 
 Documents repair_documents(const FileSystem& files, const FileSystem::Path& root,
                            RepairReport& report) {

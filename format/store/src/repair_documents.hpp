@@ -33,6 +33,8 @@ Documents repair_documents(const FileSystem& files, const FileSystem::Path& root
 /// Writes COMMIT for the manifest, and reports it, with `how`, if it is not what was found.
 void repair_commit(Documents& documents, RepairReport& report, std::string_view how);
 
+Digest digest_of_text(std::string_view text);
+
 /// The digest of the target's manifest in a certificate.
 std::optional<Digest> certified_manifest(std::string_view certificate);
 

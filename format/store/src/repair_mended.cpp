@@ -22,11 +22,17 @@ class MendedFiles::MendedFile final : public File {
   void read_at(std::int64_t offset, std::span<std::byte> into) const override {
     const std::int64_t end = offset + std::ssize(into);
     std::int64_t at = offset;
-    for (const BlockId& block : mended_) {
+    const auto end_of = [&](const BlockId& block) {
+      const BlockPlace place = blocks_.place(block);
+      return place.offset_bytes + place.length_bytes;
+    };
+    for (auto next = std::ranges::upper_bound(mended_, offset, {}, end_of); next != mended_.end();
+         ++next) {
+      const BlockId& block = *next;
       const BlockPlace place = blocks_.place(block);
       const std::int64_t begin = std::max(at, place.offset_bytes);
       const std::int64_t last = std::min(end, place.offset_bytes + place.length_bytes);
-      if (begin >= last) continue;
+      if (begin >= last) break;
       read_plain(at, part(into, at - offset, begin - at));
       copy(block, begin - place.offset_bytes, part(into, begin - offset, last - begin));
       at = last;

@@ -18,8 +18,6 @@ namespace {
 
 using Path = FileSystem::Path;
 
-constexpr std::int64_t most_side_bytes = std::int64_t{1} << 40;
-
 // Of what proof.json says, that which is about this checkpoint.
 struct Certified {
   std::string save_id;
@@ -49,13 +47,15 @@ std::optional<Certified> parse_certificate(const std::string& text) {
   }
 }
 
-std::string text_of(const SaveId& id) {
-  std::string text;
-  for (const std::byte each : id) text += fmt::format("{:02x}", std::to_integer<unsigned>(each));
-  return text;
+// What a manifest can list.
+bool can_be_side_file(const Entry& entry) {
+  try {
+    check_component(entry.name, side_directory);
+  } catch (const Error&) {
+    return false;
+  }
+  return entry.kind == EntryKind::regular && is_text(entry.name);
 }
-
-Digest digest_of_text(std::string_view text) { return digest_of(std::as_bytes(std::span(text))); }
 
 enum class Proof {
   none,
@@ -75,13 +75,17 @@ class Rebuilding {
   void note(std::string_view file, std::string message);
   void lost(const char* id, std::string_view file, const std::string& why);
 
+  std::string read_side(const std::string& name, std::int64_t size_bytes);
+  bool take_listed_side_files();
   void take_side_files();
   bool check_certificate();
   void take_known();
 
+  bool take_with_proof() { return take_salvaged() || take_derived_proven(); }
   bool take_salvaged();
+  bool take_derived_proven();
   bool take_derived();
-  bool take_derived_proven(std::span<const Mesh> meshes);
+  bool misses_a_shard();
   bool take_proven(const Layout& layout, const std::string& run_id,
                    const std::optional<std::string>& packaging);
   std::optional<Trees> trees() const;
@@ -99,6 +103,7 @@ class Rebuilding {
   std::optional<Certified> certified_;
   Manifest known_;  // all that is known without a layout
   Proof proof_ = Proof::none;
+  std::vector<MemoryBudget::Reservation> held_;  // for what is read of side files
 };
 
 void Rebuilding::note(std::string_view file, std::string message) {
@@ -118,14 +123,39 @@ void Rebuilding::lost(const char* id, std::string_view file, const std::string& 
   report_.lost.push_back(std::move(finding));
 }
 
+std::string Rebuilding::read_side(const std::string& name, std::int64_t size_bytes) {
+  const std::string file = fmt::format("{}/{}", side_directory, name);
+  held_.push_back(remains_.machine.budget.reserve(size_bytes, fmt::format("'{}'", file)));
+  return read_text(remains_.files, remains_.root / file, size_bytes);
+}
+
+// Whether the damaged manifest still lists them, and all of them are as it says.
+bool Rebuilding::take_listed_side_files() {
+  const auto listed = salvage_side(out_.found_manifest);
+  if (!listed) return false;
+  for (const SideFile& side : *listed) {
+    const auto entry = remains_.files.look(remains_.root / side_directory / side.name);
+    if (!entry || entry->kind != EntryKind::regular || entry->size_bytes != side.size_bytes) {
+      return false;
+    }
+    out_.side.push_back(read_side(side.name, side.size_bytes));
+    if (digest_of_text(out_.side.back()) != side.digest) return false;
+  }
+  known_.catalog.side = *listed;
+  return true;
+}
+
+// All that lie there. A name that no manifest can list is not one of a checkpoint.
 void Rebuilding::take_side_files() {
+  known_.catalog.side.clear();
+  out_.side.clear();
+  held_.clear();
   const Path directory = remains_.root / side_directory;
   const auto entry = remains_.files.look(directory);
   if (!entry || entry->kind != EntryKind::directory) return;
   for (const Entry& each : remains_.files.list(directory)) {
-    if (each.kind != EntryKind::regular) continue;
-    check_component(each.name, side_directory);
-    std::string text = read_text(remains_.files, directory / each.name, most_side_bytes);
+    if (!can_be_side_file(each)) continue;
+    std::string text = read_side(each.name, each.size_bytes);
     known_.catalog.side.push_back(
         {each.name, static_cast<std::int64_t>(text.size()), digest_of_text(text)});
     out_.side.push_back(std::move(text));
@@ -180,15 +210,18 @@ void Rebuilding::take(std::string text, Manifest manifest, Proof proof) {
 // Only a checkpoint that is signed has tree hashes.
 std::optional<Trees> Rebuilding::trees() const {
   if (!out_.signature) return std::nullopt;
+  const SweepContext& machine = remains_.machine;
+  const auto tree = [&](const Path& path) {
+    return tree_of(*remains_.files.open(path), machine.pool, &machine.stop);
+  };
   Trees trees;
   trees.files.reserve(shards_.size());
   for (const ShardState& shard : shards_) {
-    trees.files.push_back(tree_of(*remains_.files.open(shard.path), remains_.pool));
+    trees.files.push_back(tree(shard.path));
   }
   trees.side.reserve(known_.catalog.side.size());
   for (const SideFile& side : known_.catalog.side) {
-    const Path path = remains_.root / side_directory / side.name;
-    trees.side.push_back(tree_of(*remains_.files.open(path), remains_.pool));
+    trees.side.push_back(tree(remains_.root / side_directory / side.name));
   }
   return trees;
 }
@@ -201,6 +234,23 @@ std::optional<Layout> layout_of(Salvage salvaged) {
   } catch (const Error&) {
     return std::nullopt;
   }
+}
+
+// A shard of as many ranks that the text names, and that is none of these.
+std::optional<std::string> absent_shard(std::string_view text, Index ranks,
+                                        const std::vector<ShardState>& shards) {
+  constexpr std::string_view key = R"("name":"shard-)";
+  constexpr std::size_t begin = key.find("shard-");
+  for (std::size_t at = text.find(key); at != text.npos; at = text.find(key, at + 1)) {
+    std::string_view name = text.substr(at + begin);
+    name = name.substr(0, name.find('"'));
+    const auto place = parse_shard_name(name);
+    if (place && place->ranks == ranks &&
+        std::ranges::find(shards, name, &ShardState::name) == shards.end()) {
+      return std::string(name);
+    }
+  }
+  return std::nullopt;
 }
 
 std::string run_id_of(const Salvage& salvaged) {
@@ -244,9 +294,12 @@ bool Rebuilding::take_salvaged() {
 }
 
 // What the boxes say could have been said in several ways; the save id may tell which one was.
-bool Rebuilding::take_derived_proven(std::span<const Mesh> meshes) {
+bool Rebuilding::take_derived_proven() {
+  const std::vector<Mesh> meshes =
+      certified_ ? std::vector<Mesh>{certified_->mesh} : meshes_of(remains_.ranks);
   for (const Mesh& mesh : meshes) {
     for (const Replicas replicas : {Replicas::likely, Replicas::none}) {
+      remains_.machine.stop.check();
       const auto derived = derive_layout(mesh, remains_.tensors, remains_.stored, replicas);
       if (derived && (take_proven(derived->layout, "", std::nullopt) ||
                       take_proven(sharing_placements(derived->layout), "", std::nullopt))) {
@@ -257,10 +310,25 @@ bool Rebuilding::take_derived_proven(std::span<const Mesh> meshes) {
   return false;
 }
 
+// Tensors that only a missing shard had, and that come after all others, leave no gap: without save
+// id or certificate nobody knows of them.
+bool Rebuilding::misses_a_shard() {
+  const auto absent = absent_shard(out_.found_manifest, remains_.ranks, shards_);
+  if (absent) {
+    lost("RM301", *absent, "what is left of it names this shard, which is not there");
+  } else if (!certified_ && std::cmp_less(shards_.size(), remains_.ranks)) {
+    lost("RM301", "",
+         fmt::format("{} of {} ranks have no shard, and nothing proves that these had no further "
+                     "tensors; a shard may be missing",
+                     remains_.ranks - std::ssize(shards_), remains_.ranks));
+  } else {
+    return false;
+  }
+  return true;
+}
+
 bool Rebuilding::take_derived() {
-  const std::vector<Mesh> meshes =
-      certified_ ? std::vector<Mesh>{certified_->mesh} : meshes_of(remains_.ranks);
-  if (take_derived_proven(meshes)) return true;
+  if (misses_a_shard()) return false;
   auto derived = certified_ ? derive_layout(certified_->mesh, remains_.tensors, remains_.stored,
                                             Replicas::none)
                             : std::nullopt;
@@ -333,11 +401,12 @@ void Rebuilding::report_result() {
   } else {
     note(manifest_name,
          fmt::format("manifest.json was rebuilt from {} shards, and nothing proves it to be what "
-                     "was lost. Known: every tensor, each byte of it by the CRCs of the shards. "
-                     "Derived from what each rank stores: the layout, {}; ranks that held a copy "
-                     "but did not store it are forgotten. Lost: run id, layers, experts, how a "
-                     "Hugging Face directory was packed. The save id is a new one",
-                     count, describe(out_.manifest.catalog.layout.mesh())));
+                     "was lost. Known: every tensor that {}, each byte of it by the CRCs of the "
+                     "shards. Derived from what each rank stores: the layout, {}; ranks that held "
+                     "a copy but did not store it are forgotten. Lost: run id, layers, experts, "
+                     "how a Hugging Face directory was packed. The save id is a new one",
+                     count, certified_ ? "proof.json lists" : "the shards of all ranks have",
+                     describe(out_.manifest.catalog.layout.mesh())));
     if (!out_.side.empty()) {
       note(side_directory, fmt::format("{} side files were taken as they lie there, for nothing "
                                        "records what they should be",
@@ -345,9 +414,10 @@ void Rebuilding::report_result() {
     }
   }
   if (proof_ != Proof::whole && std::cmp_less(count, remains_.ranks)) {
-    note("", fmt::format("{} of {} ranks have no shard; all tensors are whole without them, but "
-                         "whether one of them had further copies nobody knows",
-                         remains_.ranks - std::ssize(shards_), remains_.ranks));
+    note("", fmt::format("{} of {} ranks have no shard; {} that all tensors are there without "
+                         "them, but whether one of them had further copies nobody knows",
+                         remains_.ranks - std::ssize(shards_), remains_.ranks,
+                         proof_ == Proof::save_id ? "the save id proves" : "proof.json says"));
   }
   report_.mended.push_back({.file = std::string(manifest_name),
                             .bytes = {0, static_cast<std::int64_t>(out_.manifest_text.size())},
@@ -356,10 +426,12 @@ void Rebuilding::report_result() {
 }
 
 bool Rebuilding::run() {
-  take_side_files();
   if (!check_certificate()) return false;
   take_known();
-  if (!take_salvaged() && !take_derived()) return false;
+  if (!take_listed_side_files() || !take_with_proof()) {
+    take_side_files();
+    if (!take_with_proof() && !take_derived()) return false;
+  }
   parse_manifest(out_.manifest_text);
   report_result();
   repair_commit(out_, report_, "written for the rebuilt manifest");

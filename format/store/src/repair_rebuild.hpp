@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "remesh/core/thread_pool.hpp"
+#include "remesh/store/sweep.hpp"
 #include "repair_blocks.hpp"
 #include "repair_documents.hpp"
 #include "repair_survey.hpp"
@@ -21,7 +21,7 @@ struct Remains {
   std::span<const std::vector<StoredBox>> stored;
   std::span<const TensorDesc> tensors;
   std::span<const Digest> digests;  ///< of the tensors, as their bytes are
-  ThreadPool& pool;
+  const SweepContext& machine;
 };
 
 /// Makes a manifest for shards that have none, and puts it into `documents`, with COMMIT and the

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -9,6 +11,8 @@
 
 #include "canonical_text.hpp"
 #include "json_tree.hpp"
+#include "remesh/core/error.hpp"
+#include "remesh/store/file_system.hpp"
 
 namespace remesh::native {
 namespace {
@@ -47,15 +51,18 @@ std::optional<std::size_t> end_of_value(std::string_view text, std::size_t at) {
   return std::nullopt;
 }
 
-// The value of a key that only the manifest itself has, if it is JSON.
-std::optional<std::string> value_of(std::string_view text, std::string_view key) {
-  const std::string quoted = fmt::format("\"{}\":", key);
-  const std::size_t at = text.find(quoted);
-  if (at == npos) return std::nullopt;
-  const std::size_t begin = at + quoted.size();
+// The value that begins at `begin`, if it is JSON.
+std::optional<std::string> value_at(std::string_view text, std::size_t begin) {
   const auto end = end_of_value(text, begin);
   if (!end || !Json::accept(text.substr(begin, *end - begin))) return std::nullopt;
   return std::string(text.substr(begin, *end - begin));
+}
+
+// The value of a key that only the manifest itself has.
+std::optional<std::string> value_of(std::string_view text, std::string_view key) {
+  const std::string quoted = fmt::format("\"{}\":", key);
+  const std::size_t at = text.find(quoted);
+  return at == npos ? std::nullopt : value_at(text, at + quoted.size());
 }
 
 std::optional<std::int32_t> number_after(std::string_view text, std::string_view key) {
@@ -124,17 +131,20 @@ struct Siblings {
 // Most manifests have a placement for each tensor; others share them among those of one kind.
 void infer_missing(std::span<const TensorDesc> tensors, bool one_each,
                    std::vector<std::optional<Placed>>& placed) {
-  std::map<std::string, Siblings> by_name;
+  // A '#' may stand in a name itself, so that the rest alone does not tell how many numbers it has.
+  std::map<std::pair<std::string, std::size_t>, Siblings> by_name;
   for (std::size_t tensor = 0; tensor < tensors.size(); ++tensor) {
     if (!placed[tensor]) continue;
     Numbered name = numbers_in(tensors[tensor].name);
-    by_name[name.rest].all.emplace_back(std::move(name.numbers), *placed[tensor]);
+    Siblings& siblings = by_name[{std::move(name.rest), name.numbers.size()}];
+    siblings.all.emplace_back(std::move(name.numbers), *placed[tensor]);
   }
   for (std::size_t tensor = 0; tensor < tensors.size(); ++tensor) {
     if (placed[tensor]) continue;
     Placed guess{one_each ? static_cast<std::uint32_t>(tensor) : 0};
     const Numbered name = numbers_in(tensors[tensor].name);
-    if (const auto at = by_name.find(name.rest); at != by_name.end()) {
+    const auto at = by_name.find({name.rest, name.numbers.size()});
+    if (at != by_name.end()) {
       guess.layer = at->second.infer(name.numbers, &Placed::layer);
       guess.expert = at->second.infer(name.numbers, &Placed::expert);
       if (!one_each) guess.placement = at->second.all.front().second.placement;
@@ -174,6 +184,32 @@ std::optional<Salvage> salvage(std::string_view text, std::span<const TensorDesc
   out.placed.reserve(placed.size());
   for (const auto& each : placed) out.placed.push_back(*each);
   return out;
+}
+
+// Tree hashes have such a key too, and an axis may be called so; but both stand before it.
+std::optional<std::vector<SideFile>> salvage_side(std::string_view text) {
+  constexpr std::string_view key = R"("side":)";
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const std::size_t at = text.rfind(key);
+  const auto value = at == npos ? std::nullopt : value_at(text, at + key.size());
+  if (!value) return std::nullopt;
+  try {
+    std::vector<SideFile> side;
+    for (const Json& each : parse_json(*value, {})) {
+      const Members members(each, "a side file", {"digest", "name", "size"});
+      const auto digest = parse_digest(members.text("digest"));
+      if (!digest) return std::nullopt;
+      check_component(members.text("name"), "manifest.json");
+      side.push_back({members.text("name"), members.integer("size", 0, most), *digest});
+    }
+    if (std::ranges::adjacent_find(side, std::ranges::greater_equal{}, &SideFile::name) !=
+        side.end()) {
+      return std::nullopt;
+    }
+    return side;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace remesh::native

@@ -25,4 +25,7 @@ struct Salvage {
 /// alone. Nothing if layout or mesh are not there.
 std::optional<Salvage> salvage(std::string_view text, std::span<const TensorDesc> tensors);
 
+/// The side files that the manifest lists. Nothing if that part of it is damaged.
+std::optional<std::vector<SideFile>> salvage_side(std::string_view text);
+
 }  // namespace remesh::native

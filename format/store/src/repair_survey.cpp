@@ -22,32 +22,7 @@ namespace {
 
 constexpr std::size_t most_holes_to_report = 16;
 
-struct ShardPlace {
-  Rank rank = 0;
-  Index ranks = 1;
-};
-
-// The inverse of shard_name().
-std::optional<ShardPlace> parse_shard_name(std::string_view name) {
-  constexpr std::string_view begin = "shard-";
-  constexpr std::string_view middle = "-of-";
-  if (!name.starts_with(begin)) return std::nullopt;
-  ShardPlace place;
-  const char* const end = name.data() + name.size();
-  const auto [after_rank, wrong] = std::from_chars(name.data() + begin.size(), end, place.rank);
-  if (wrong != std::errc() || end - after_rank < std::ssize(middle)) return std::nullopt;
-  std::from_chars(after_rank + middle.size(), end, place.ranks);
-  if (place.rank < 0 || place.ranks <= place.rank) return std::nullopt;
-  return shard_name(place.rank, place.ranks) == name ? std::optional(place) : std::nullopt;
-}
-
-std::string text_of(const SaveId& id) {
-  std::string text;
-  for (const std::byte each : id) text += fmt::format("{:02x}", std::to_integer<unsigned>(each));
-  return text;
-}
-
-std::string_view text_of(std::span<const std::byte> bytes) {
+std::string_view chars_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -103,7 +78,7 @@ std::optional<ShardHeader> Surveying::read_header(const std::string& name, Shard
   if (const Digest found = header_crc(block); found != recorded && !undo_burst(body, recorded)) {
     std::vector<std::byte> right = block;
     store(right, header_field::header_crc, found.value);
-    if (!differ_by_burst(text_of(block), text_of(right))) {
+    if (!differ_by_burst(chars_of(block), chars_of(right))) {
       add("RM207", name,
           fmt::format("its header hashes to {}, but records {}; no single burst explains it",
                       to_string(found), to_string(recorded)));
@@ -245,6 +220,25 @@ std::optional<Survey> Surveying::run() {
 }
 
 }  // namespace
+
+std::optional<ShardPlace> parse_shard_name(std::string_view name) {
+  constexpr std::string_view begin = "shard-";
+  constexpr std::string_view middle = "-of-";
+  if (!name.starts_with(begin)) return std::nullopt;
+  ShardPlace place;
+  const char* const end = name.data() + name.size();
+  const auto [after_rank, wrong] = std::from_chars(name.data() + begin.size(), end, place.rank);
+  if (wrong != std::errc() || end - after_rank < std::ssize(middle)) return std::nullopt;
+  std::from_chars(after_rank + middle.size(), end, place.ranks);
+  if (place.rank < 0 || place.ranks <= place.rank) return std::nullopt;
+  return shard_name(place.rank, place.ranks) == name ? std::optional(place) : std::nullopt;
+}
+
+std::string text_of(const SaveId& id) {
+  std::string text;
+  for (const std::byte each : id) text += fmt::format("{:02x}", std::to_integer<unsigned>(each));
+  return text;
+}
 
 std::optional<Survey> survey_shards(const FileSystem& files, const FileSystem::Path& root,
                                     std::vector<Finding>& lost) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "remesh/schema/tensor.hpp"
@@ -8,6 +10,18 @@
 #include "repair_shard.hpp"
 
 namespace remesh::native {
+
+/// What the name of a shard says.
+struct ShardPlace {
+  Rank rank = 0;
+  Index ranks = 1;
+};
+
+/// The inverse of shard_name().
+std::optional<ShardPlace> parse_shard_name(std::string_view name);
+
+/// 32 hexadecimal digits.
+std::string text_of(const SaveId& id);
 
 /// What the shards of a directory say of themselves, where nothing else does.
 struct Survey {

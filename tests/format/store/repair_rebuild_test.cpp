@@ -1,10 +1,19 @@
 #include <algorithm>
+#include <csignal>
+#include <memory>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "remesh/store/forwarding_file_system.hpp"
+#include "remesh/store/secret.hpp"
+#include "remesh/store/signing_key.hpp"
 #include "repair_fixture.hpp"
+#include "repair_salvage.hpp"
 #include "seeds.hpp"
 
 // manifest.json is lost: what the shards say is enough, or the copy is refused, and what is not
@@ -13,6 +22,7 @@
 namespace remesh::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -27,6 +37,18 @@ std::string without_save_id(std::string shard) {
   std::fill_n(shard.begin() + 64, 16, '\0');
   std::fill_n(shard.begin() + 4088, 8, '\0');
   return shard;
+}
+
+// Rank 0 has the first tensor, rank 1 the last.
+Catalog on_two_stages() {
+  Catalog catalog;
+  catalog.format = "remesh";
+  catalog.tensors = {{"first", DType::f32, Box{{0, 4}}}, {"last", DType::f32, Box{{0, 6}}}};
+  const std::vector<Placement> placements{
+      {.pins = {{.axis = "pp", .to = PinTo::coordinates, .coordinates = {0}}}},
+      {.pins = {{.axis = "pp", .to = PinTo::coordinates, .coordinates = {1}}}}};
+  catalog.layout = Layout(Mesh({{"pp", 2}}), placements, {{0}, {1}}, {});
+  return catalog;
 }
 
 class RepairRebuildTest : public RepairTest {
@@ -184,6 +206,21 @@ TEST_F(RepairRebuildTest, AMissingShardIsTold) {
   EXPECT_EQ(report.lost.front().box, extent.box);
 }
 
+// The numbers of the tensors have no gap then, and each is whole.
+TEST_F(RepairRebuildTest, AMissingShardWithTheLastTensorsIsTold) {
+  use(on_two_stages(), 1);
+  fs::remove(source_ / shard(1, 2));
+  const std::size_t layout = original_.at("manifest.json").find("\"layout\"");
+  put("manifest.json", spoiled("manifest.json", layout, layout + 48));
+  RepairReport report = expect_refused();
+  EXPECT_THAT(report.lost,
+              Contains(AllOf(Field(&Finding::id, "RM301"), Field(&Finding::file, shard(1, 2)))));
+  lose_manifest();
+  report = expect_refused();
+  EXPECT_THAT(report.lost, Contains(AllOf(Field(&Finding::id, "RM301"),
+                                          Field(&Finding::message, HasSubstr("1 of 2 ranks")))));
+}
+
 TEST_F(RepairRebuildTest, WithoutAnyShardThereIsNothing) {
   use_golden("splits");
   for (int rank = 0; rank < 4; ++rank) fs::remove(source_ / shard(rank, 4));
@@ -265,8 +302,137 @@ TEST_F(RepairRebuildTest, OtherDigestsThanTheCertificateHasAreRefused) {
   EXPECT_THAT(report.lost, Contains(Field(&Finding::message, HasSubstr("but proof.json records"))));
 }
 
+// What the manifest lists makes the save id, whatever else lies there.
+TEST_F(RepairRebuildTest, AStrayAmongTheSideFilesIsLeftOut) {
+  use(tiny_catalog(), 2);
+  const std::string& whole = original_.at("manifest.json");
+  const std::size_t digest = whole.find("\"digest\"", whole.find("\"tensors\""));
+  put("manifest.json", spoiled("manifest.json", digest, digest + 40));
+  put("side/.DS_Store", "stray");
+  EXPECT_THAT(expect_repaired().notes, Contains(Field(&Finding::file, "side/.DS_Store")));
+}
+
+TEST_F(RepairRebuildTest, ASideFileThatTheListContradictsIsTakenAsItLies) {
+  use(tiny_catalog(), 2);
+  const std::string& whole = original_.at("manifest.json");
+  const std::size_t digest = whole.find("\"digest\"", whole.find("\"tensors\""));
+  put("manifest.json", spoiled("manifest.json", digest, digest + 40));
+  put("side/config.json", "another one, and no burst away from it");
+  const RepairReport report = repair();
+  ASSERT_TRUE(report.written);
+  EXPECT_FALSE(report.proven);
+  EXPECT_THAT(report.notes, Contains(Field(&Finding::file, "side")));
+  EXPECT_EQ(content_of(target_ / "side/config.json"), content_of(source_ / "side/config.json"));
+}
+
+TEST_F(RepairRebuildTest, ANameThatNoManifestCanListIsLeftOut) {
+  use(tiny_catalog(), 2);
+  const Catalog before = open_strict(source_)->catalog();
+  lose_manifest();
+  put("side/two\nlines", "stray");
+  put("side/\xff", "stray");
+  const RepairReport report = expect_rebuilt(before);
+  EXPECT_EQ(rebuilt_.side, before.side);
+  EXPECT_THAT(report.notes, Contains(Field(&Finding::file, "side/two\nlines")));
+  EXPECT_THAT(report.notes, Contains(Field(&Finding::file, "side/\xff")));
+}
+
+TEST_F(RepairRebuildTest, ASideFileBeyondTheBudgetIsNotRead) {
+  use(tiny_catalog(), 2);
+  lose_manifest();
+  put("side/core", "");
+  fs::resize_file(source_ / "side/core", std::uintmax_t{1} << 30);
+  try {
+    repair();
+    FAIL() << "1 GiB was read into 64 MiB";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Errc::out_of_memory);
+    EXPECT_THAT(error.what(), HasSubstr("side/core"));
+  }
+}
+
+// The second has a number where the name of the first has a '#'.
+TEST(RepairSalvage, NamesThatDifferInMoreThanNumbersAreNoSiblings) {
+  const std::vector<TensorDesc> tensors{{"w#", DType::u8, Box{}}, {"w1", DType::u8, Box{}}};
+  const auto salvaged = native::salvage(
+      R"({"layout":{},"mesh":{},"tensors":[{"layer":3,"name":"w#","placement":0,"shape":[]},?]})",
+      tensors);
+  ASSERT_TRUE(salvaged);
+  EXPECT_THAT(salvaged->placed, ElementsAre(Placed{0, 3, -1}, Placed{}));
+}
+
+// A disk on which somebody asks to stop when config.json is opened for the `at`-th time.
+class StoppingFiles final : public ForwardingFileSystem {
+ public:
+  StoppingFiles(FileSystem& inner, StopFlag& stop, int at)
+      : ForwardingFileSystem(inner), stop_(stop), left_(at) {}
+
+  std::unique_ptr<File> open(const Path& path) const override {
+    if (path.filename() == "config.json" && --left_ == 0) stop_.request(SIGTERM);
+    return ForwardingFileSystem::open(path);
+  }
+  int left() const { return left_; }
+
+ private:
+  StopFlag& stop_;
+  mutable int left_;
+};
+
+// RFC 8032, section 7.1, test 1: the seed and the public key.
+constexpr unsigned char rfc_key[] = {
+    0x9d, 0x61, 0xb1, 0x9d, 0xef, 0xfd, 0x5a, 0x60, 0xba, 0x84, 0x4a, 0xf4, 0x92, 0xec, 0x2c, 0xc4,
+    0x44, 0x49, 0xc5, 0x69, 0x7b, 0x32, 0x69, 0x19, 0x70, 0x3b, 0xac, 0x03, 0x1c, 0xae, 0x7f, 0x60,
+    0xd7, 0x5a, 0x98, 0x01, 0x82, 0xb1, 0x0a, 0xb7, 0xd5, 0x4b, 0xfe, 0xd3, 0xc9, 0x64, 0x07, 0x3a,
+    0x0e, 0xe1, 0x72, 0xf3, 0xda, 0xa6, 0x23, 0x25, 0xaf, 0x02, 0x1a, 0x68, 0xf7, 0x07, 0x51, 0x1a};
+
+class RepairStopTest : public RepairRebuildTest {
+ protected:
+  bool is_stopped(int at, bool dry_run) {
+    StoppingFiles files(files_, stop_, at);
+    try {
+      repair(dry_run, &files);
+      return false;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Errc::stopped) << error.what();
+      return true;
+    }
+  }
+
+  void use_signed() {
+    Secret secret(sizeof rfc_key);
+    std::ranges::copy(std::as_bytes(std::span(rfc_key)), secret.bytes().begin());
+    auto key = std::make_shared<const SecretKey>(KeyId{1}, std::move(secret));
+    write_checkpoint(source_, tiny_catalog(), {.sign = std::move(key), .job_id = "test"});
+    original_ = files_in(source_);
+  }
+};
+
+TEST_F(RepairStopTest, TheSearchForALayoutStops) {
+  use(tiny_catalog(), 2);
+  lose_manifest();
+  EXPECT_TRUE(is_stopped(1, /*dry_run=*/true));
+}
+
+TEST_F(RepairStopTest, TreeHashesOfARebuiltManifestStop) {
+  use_signed();
+  put("manifest.json", spoiled("manifest.json", 0, 48));
+  EXPECT_TRUE(is_stopped(2, /*dry_run=*/true));
+}
+
+TEST_F(RepairStopTest, TreeHashesOfTheResultStop) {
+  use_signed();
+  fs::remove(source_ / "COMMIT");
+  constexpr int many = 1000;
+  StoppingFiles counting(files_, stop_, many);
+  repair(/*dry_run=*/false, &counting);
+  ASSERT_TRUE(fs::exists(target_));
+  fs::remove_all(target_);
+  EXPECT_TRUE(is_stopped(many - counting.left(), /*dry_run=*/false));
+  EXPECT_FALSE(fs::exists(target_));
+}
+
 TEST_F(RepairRebuildTest, ASignatureOfWhatIsLostIsLeftOut) {
-  use(tiny_catalog(), 1);
+  use(tiny_catalog(), 2);
   put("manifest.json.minisig", "four lines");
   const Catalog before = open_strict(source_)->catalog();
   lose_manifest();

@@ -76,7 +76,8 @@ struct RepairReport {
 /// manifest has some.
 ///
 /// A manifest that is missing, or damaged beyond that, is rebuilt if all shards are whole by their
-/// own CRCs (with what a burst or a copy mends), of one save, and hold every tensor. What the
+/// own CRCs (with what a burst or a copy mends), of one save, and hold every tensor: which there
+/// were the save id or the certificate proves; otherwise each rank must have its shard. What the
 /// damaged one still says of layout and packaging counts if the save id of the shards, or COMMIT,
 /// proves it; otherwise the layout is the simplest that gives each rank the boxes that it stores,
 /// on the mesh that the certificate states if there is one. Then run id, layers, experts,
