@@ -282,6 +282,14 @@ void Attachment::take_blocks() {
                                   std::move(blocks), std::move(guards_));
 }
 
+// A signature alone would be in the way of the next seal.
+void remove_quietly(FileSystem& files, const Path& signature) noexcept {
+  try {
+    files.remove_all(signature);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the next seal is told of it
+  }
+}
+
 }  // namespace
 
 bool is_seal_name(std::string_view name) noexcept {
@@ -327,13 +335,21 @@ bool write_seal(FileSystem& files, const Path& path, std::string_view text,
   const Staging staging(files, path, id, Leftovers::discard);
   const Path written = staging.directory() / "seal";
   write_whole(files, written, std::as_bytes(std::span(text)));
-  if (!signature.empty()) {
+  if (signature.empty()) {
+    files.rename_no_replace(written, path);
+  } else {
     // Without its seal a signature says nothing; a seal without its signature would say too little.
     const Path beside = staging.directory() / "signature";
+    const Path named = fmt::format("{}{}", place, seal_signature_ending);
     write_whole(files, beside, std::as_bytes(std::span(signature)));
-    files.rename_no_replace(beside, fmt::format("{}{}", place, seal_signature_ending));
+    files.rename_no_replace(beside, named);
+    try {
+      files.rename_no_replace(written, path);
+    } catch (...) {
+      remove_quietly(files, named);
+      throw;
+    }
   }
-  files.rename_no_replace(written, path);
   return files.sync_directory(path.parent_path());
 }
 
