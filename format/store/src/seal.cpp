@@ -331,7 +331,9 @@ std::string sign_seal(std::string_view text, const SecretKey& key) {
 bool write_seal(FileSystem& files, const Path& path, std::string_view text,
                 std::string_view signature) {
   const std::string place = path.string();
-  const std::string id = fmt::format("{:016x}", digest_of(std::as_bytes(std::span(place))).value);
+  // However the path is spelled, what an earlier run left is found.
+  const std::string name = path.filename().string();
+  const std::string id = fmt::format("{:016x}", digest_of(std::as_bytes(std::span(name))).value);
   const Staging staging(files, path, id, Leftovers::discard);
   const Path written = staging.directory() / "seal";
   write_whole(files, written, std::as_bytes(std::span(text)));

@@ -289,6 +289,18 @@ TEST(WriteSeal, StoppedAnywhereLeavesNoHalfSeal) {
   }
 }
 
+// However the path is spelled: what an earlier run left lies in the user's checkpoint.
+TEST(WriteSeal, RemovesWhatWasLeftUnderAnotherSpelling) {
+  const test::TemporaryDirectory directory;
+  const fs::path path = directory / "remesh-seal.json";
+  test::FaultyFileSystem files(posix_file_system());
+  files.stop_at(3);
+  EXPECT_THROW(write_seal(files, path, "text", ""), Error);
+  ASSERT_EQ(names_in(directory.path()).size(), 1u);  // a temporary directory
+  write_seal(posix_file_system(), fs::relative(path), "text", "");
+  EXPECT_THAT(names_in(directory.path()), ElementsAre("remesh-seal.json"));
+}
+
 // A signature without its seal would be in the way of the next one, so both stay, or none.
 TEST(WriteSeal, FailedOnceLeavesNothingBehindButNamesThatWereGiven) {
   using Names = std::vector<std::string>;
