@@ -137,6 +137,11 @@ void Attachment::match_files() {
   }
 }
 
+// Whether it says something of a file, not of the machine.
+bool is_of_file(Errc code) {
+  return code == Errc::not_found || code == Errc::corrupt || code == Errc::unsafe;
+}
+
 // The bytes are those of the file now; nothing where they cannot be read, which others tell.
 std::optional<Digest> Attachment::digest_of_rest(std::uint32_t file,
                                                  const std::vector<ByteRange>& ranges) const {
@@ -154,7 +159,7 @@ std::optional<Digest> Attachment::digest_of_rest(std::uint32_t file,
       }
     }
   } catch (const Error& error) {
-    if (error.code() == Errc::io || error.code() == Errc::stopped) throw;
+    if (!is_of_file(error.code())) throw;
     return std::nullopt;
   }
   return digest;

@@ -14,6 +14,7 @@
 #include "faulty_file_system.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/certificate.hpp"
+#include "remesh/store/forwarding_file_system.hpp"
 #include "seal_format.hpp"
 #include "temporary_directory.hpp"
 
@@ -220,6 +221,37 @@ TEST(Seal, IsReadWithItsPathInWhatIsWrong) {
   } catch (const Error& error) {
     EXPECT_EQ(error.id(), "RM110");
     EXPECT_THAT(error.what(), HasSubstr("/seal': it does not end in its own digest"));
+  }
+}
+
+// Opens nothing.
+class Refusing final : public ForwardingFileSystem {
+ public:
+  explicit Refusing(Errc code) : ForwardingFileSystem(posix_file_system()), code_(code) {}
+  std::unique_ptr<File> open(const Path& /*path*/) const override { throw Error(code_, "refused"); }
+
+ private:
+  const Errc code_;
+};
+
+// What is wrong with a file's bytes was told already; what is wrong with the machine was not.
+TEST(AttachSeal, KeepsNoFailureOfTheMachineToItself) {
+  const Seal seal = small_seal();
+  const auto attach = [&](Errc code) {
+    OpenCheckpoint checkpoint;
+    checkpoint.catalog.format = seal.format;
+    checkpoint.catalog.tensors = seal.tensors;
+    const auto files = seal.extents.files();
+    const auto extents = seal.extents.extents();
+    checkpoint.extents = ExtentMap({files.begin(), files.end()}, {extents.begin(), extents.end()});
+    checkpoint.paths = {"a.safetensors", "b.safetensors", "config.json"};
+    CollectedFindings findings;
+    attach_seal(Refusing(code), std::move(checkpoint), seal, "seal", findings);
+    EXPECT_THAT(findings.all, IsEmpty());
+  };
+  for (const Errc code : {Errc::not_found, Errc::corrupt, Errc::unsafe}) attach(code);
+  for (const Errc code : {Errc::io, Errc::stopped, Errc::out_of_memory, Errc::internal}) {
+    EXPECT_THROW(attach(code), Error) << to_string(code);
   }
 }
 
