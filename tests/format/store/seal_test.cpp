@@ -224,6 +224,19 @@ TEST(Seal, IsReadWithItsPathInWhatIsWrong) {
   }
 }
 
+TEST(Seal, IsNotReadIfItIsTooLong) {
+  const test::TemporaryDirectory directory;
+  std::ofstream(directory / "seal") << "{}";
+  fs::resize_file(directory / "seal", native::most_seal_bytes + 1);
+  try {
+    read_seal(posix_file_system(), directory / "seal");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.id(), "RM605") << error.what();
+  }
+  EXPECT_EQ(native::most_seal_bytes, std::int64_t{512} << 20);  // as SEAL.md has it
+}
+
 // Opens nothing.
 class Refusing final : public ForwardingFileSystem {
  public:
