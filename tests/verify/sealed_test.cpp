@@ -322,6 +322,28 @@ TEST_F(Sealed, ASealElsewhereIsReadFromThere) {
   EXPECT_EQ(verify(machine_.judge(), open, Level::full).bytes_unprotected, 0);
 }
 
+// A link that the user names is followed, wherever it leads; its signature may lie on either side.
+TEST_F(Sealed, ASealElsewhereMayBeALink) {
+  fs::create_directories(directory_ / "seals");
+  fs::rename(test::seal(machine_, checkpoint_), directory_ / "seals/kept");
+  fs::create_symlink("seals/kept", directory_ / "link");
+  const Opener open = [&](Findings& findings) {
+    return open_reader(posix_file_system(), checkpoint_, {}, findings, directory_ / "link");
+  };
+  const Report report = verify(machine_.judge(), open, Level::full);
+  EXPECT_THAT(report.findings, IsEmpty());
+  EXPECT_EQ(report.bytes_unprotected, 0);
+  const auto signature = [&] {
+    const auto found = find_signed_seal(posix_file_system(), checkpoint_, directory_ / "link");
+    return found ? found->signature : fs::path("no seal");
+  };
+  EXPECT_EQ(signature(), directory_ / "link.minisig");
+  put(directory_ / "seals/kept.minisig", "signature");
+  EXPECT_EQ(signature(), fs::canonical(directory_ / "seals/kept.minisig"));
+  put(directory_ / "link.minisig", "signature");
+  EXPECT_EQ(signature(), directory_ / "link.minisig");
+}
+
 TEST_F(Sealed, ANativeCheckpointIsNeverSealed) {
   test::run_job(machine_, checkpoint_, directory_ / "native", {});
   StrictFindings findings;

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "followed.hpp"
 #include "remesh/adapters/open.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/schema/states.hpp"
@@ -46,16 +46,6 @@ const Format* format_at(const FileSystem& files, const FileSystem::Path& path) {
   const auto* const found = std::ranges::find_if(
       formats, [&](const Format& format) { return format.recognises(files, path); });
   return found != formats.end() ? &*found : nullptr;
-}
-
-// The path that the user meant: a link that the user names is followed, unlike one that lies within
-// a checkpoint.
-FileSystem::Path followed(const FileSystem& files, const FileSystem::Path& path) {
-  const auto entry = files.look(path);
-  if (!entry || entry->kind != EntryKind::link) return path;
-  std::error_code failed;
-  FileSystem::Path target = std::filesystem::canonical(path, failed);
-  return failed ? path : target;
 }
 
 // "a directory of 3 entries (a, b, c)", "a file of 12 bytes".
