@@ -82,9 +82,10 @@ std::optional<FoundSeal> find(const FileSystem& files, const Path& target, const
 }
 
 std::function<Path(const std::string&)> files_of(const FileSystem& files, const Path& target) {
-  const Path directory =
-      is_directory(files, target) ? target : or_here(plain(target).parent_path());
-  return [&files, directory](const std::string& name) {
+  const bool is_file = !is_directory(files, target);
+  const Path directory = is_file ? or_here(plain(target).parent_path()) : target;
+  return [&files, directory, target, is_file](const std::string& name) {
+    if (is_file && name == target.filename()) return followed(files, target);
     CollectedFindings ignored;  // opening what is not there says so
     const auto found = safetensors::find_file(files, directory, name, ignored);
     return found ? found->path : directory / name;
