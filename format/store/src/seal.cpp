@@ -14,6 +14,7 @@
 #include "remesh/core/error.hpp"
 #include "remesh/core/name_table.hpp"
 #include "remesh/store/certificate.hpp"
+#include "remesh/store/range_digest.hpp"
 #include "remesh/store/signature.hpp"
 #include "remesh/store/staging.hpp"
 #include "seal_format.hpp"
@@ -145,24 +146,16 @@ bool is_of_file(Errc code) {
 // The bytes are those of the file now; nothing where they cannot be read, which others tell.
 std::optional<Digest> Attachment::digest_of_rest(std::uint32_t file,
                                                  const std::vector<ByteRange>& ranges) const {
-  Digest digest;
-  std::vector<std::byte> piece;
   try {
     const auto opened = files_.open(checkpoint_.paths[file]);
-    for (const ByteRange& range : ranges) {
-      for (std::int64_t at = range.begin; at < range.end;) {
-        const std::int64_t length = std::min(range.end - at, ExtentMap::block_bytes);
-        piece.resize(static_cast<std::size_t>(length));
-        opened->read_at(at, piece);
-        digest = extend(digest, piece);
-        at += length;
-      }
-    }
+    return digest_of_ranges(ranges, [&](std::int64_t at, std::span<std::byte> into) {
+      opened->read_at(at, into);
+      return true;
+    });
   } catch (const Error& error) {
     if (!is_of_file(error.code())) throw;
     return std::nullopt;
   }
-  return digest;
 }
 
 void Attachment::report_rest(const Guard& guard, Digest found) {
