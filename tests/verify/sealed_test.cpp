@@ -312,6 +312,38 @@ TEST_F(Sealed, LinksOfTheHubsCacheAreFollowed) {
   EXPECT_EQ(sealed->path_of("config.json"), snapshot / "../../blobs/of-config.json");
 }
 
+// Its seal has the name and lies at the place by which the user knows the file.
+TEST_F(Sealed, ALinkToASingleFileIsSealedUnderItsOwnName) {
+  const fs::path blob = directory_ / "repo/blobs/0f";
+  const fs::path file = directory_ / "repo/snapshots/1/model.safetensors";
+  fs::create_directories(blob.parent_path());
+  fs::create_directories(file.parent_path());
+  fs::copy_file(checkpoint_ / "model-00002-of-00002.safetensors", blob);
+  for (const char* const target : {"../../blobs/0f", "../../snapshots/../blobs/0f"}) {
+    fs::create_symlink(target, file);
+    const fs::path seal = test::seal(machine_, file);
+    EXPECT_EQ(seal, file.string() + ".remesh-seal.json");
+    EXPECT_EQ(read_seal(posix_file_system(), seal).extents.files()[0].name, "model.safetensors");
+    EXPECT_THAT(judge(file).findings, IsEmpty());
+    EXPECT_EQ(judge(file).bytes_unprotected, 0);
+    const auto found = find_signed_seal(posix_file_system(), file, {});
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->signature, seal.string() + ".minisig");
+    EXPECT_TRUE(fs::equivalent(found->path_of("model.safetensors"), blob));
+    EXPECT_FALSE(fs::is_symlink(found->path_of("model.safetensors")));
+    std::string content = content_of(blob);
+    content.back() ^= 1;
+    put(blob, content);
+    EXPECT_THAT(judge(file).findings,
+                ElementsAre(AllOf(Field(&Finding::id, "RM207"),
+                                  Field(&Finding::file, "model.safetensors"))));
+    content.back() ^= 1;
+    put(blob, content);
+    fs::remove(seal);
+    fs::remove(file);
+  }
+}
+
 TEST_F(Sealed, ASealElsewhereIsReadFromThere) {
   const fs::path seal = test::seal(machine_, checkpoint_);
   fs::rename(seal, directory_ / "kept");
@@ -320,6 +352,28 @@ TEST_F(Sealed, ASealElsewhereIsReadFromThere) {
     return open_reader(posix_file_system(), checkpoint_, {}, findings, directory_ / "kept");
   };
   EXPECT_EQ(verify(machine_.judge(), open, Level::full).bytes_unprotected, 0);
+}
+
+// A link that the user names is followed, wherever it leads; its signature may lie on either side.
+TEST_F(Sealed, ASealElsewhereMayBeALink) {
+  fs::create_directories(directory_ / "seals");
+  fs::rename(test::seal(machine_, checkpoint_), directory_ / "seals/kept");
+  fs::create_symlink("seals/kept", directory_ / "link");
+  const Opener open = [&](Findings& findings) {
+    return open_reader(posix_file_system(), checkpoint_, {}, findings, directory_ / "link");
+  };
+  const Report report = verify(machine_.judge(), open, Level::full);
+  EXPECT_THAT(report.findings, IsEmpty());
+  EXPECT_EQ(report.bytes_unprotected, 0);
+  const auto signature = [&] {
+    const auto found = find_signed_seal(posix_file_system(), checkpoint_, directory_ / "link");
+    return found ? found->signature : fs::path("no seal");
+  };
+  EXPECT_EQ(signature(), directory_ / "link.minisig");
+  put(directory_ / "seals/kept.minisig", "signature");
+  EXPECT_EQ(signature(), fs::canonical(directory_ / "seals/kept.minisig"));
+  put(directory_ / "link.minisig", "signature");
+  EXPECT_EQ(signature(), directory_ / "link.minisig");
 }
 
 TEST_F(Sealed, ANativeCheckpointIsNeverSealed) {

@@ -14,6 +14,7 @@
 #include "remesh/core/checked.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/chunks.hpp"
+#include "remesh/store/range_digest.hpp"
 #include "remesh/store/sweep.hpp"
 #include "remesh/store/tally.hpp"
 #include "tolerant_reader.hpp"
@@ -189,39 +190,33 @@ void Judge::check_digests(const Tally& tally) {
 }
 
 void Judge::check_guard(const Guard& guard) {
-  std::vector<std::byte> buffer(static_cast<std::size_t>(ExtentMap::block_bytes));
-  Digest digest;
   std::int64_t bytes = 0;
-  for (const ByteRange& range : guard.ranges) {
-    for (std::int64_t at = range.begin; at < range.end;) {
-      context_.stop.check();
-      const std::int64_t length = std::min(range.end - at, ExtentMap::block_bytes);
-      const auto part = std::span(buffer).first(static_cast<std::size_t>(length));
-      // What is not there was told as such; how much more the file claims to have means nothing.
-      if (!reader_.try_read(guard.file, at, part)) return;
-      digest = extend(digest, part);
-      at += length;
-      bytes += length;
-    }
-  }
+  const auto read = [&](std::int64_t at, std::span<std::byte> into) {
+    context_.stop.check();
+    bytes += std::ssize(into);
+    return reader_.try_read(guard.file, at, into);
+  };
+  // What is not there was told as such; how much more the file claims to have means nothing.
+  const auto digest = digest_of_ranges(guard.ranges, read);
+  if (!digest) return;
   context_.progress.advance(bytes);
   const std::lock_guard lock(mutex_);
   judged_.report.bytes_read += bytes;
-  if (digest == guard.expected) return;
+  if (*digest == guard.expected) return;
   Finding finding;
   finding.id = "RM207";
   finding.file = map_.files()[guard.file].name;
   if (!guard.ranges.empty()) {
     finding.bytes = ByteRange{guard.ranges.front().begin, guard.ranges.back().end};
   }
-  finding.found = to_string(digest);
+  finding.found = to_string(*digest);
   finding.expected = to_string(guard.expected);
   finding.message = fmt::format("{}: the {} hashes to {}, but {} is recorded", finding.file,
                                 guard.what, finding.found, finding.expected);
   if (guard.ranges.size() == 1 && bytes <= ExtentMap::block_bytes &&
       bursts_looked_for_++ < most_bursts) {
     const Stretch whole{guard.file, guard.ranges.front().begin, bytes};
-    name_burst(whole, guard.expected, digest, is_native(), finding);
+    name_burst(whole, guard.expected, *digest, is_native(), finding);
   }
   judged_.report.findings.push_back(std::move(finding));
 }

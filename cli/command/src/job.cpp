@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <filesystem>
 #include <span>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -30,6 +28,7 @@
 #include "target_mesh.hpp"
 #include "text.hpp"
 #include "versions.hpp"
+#include "whole_path.hpp"
 
 namespace remesh {
 namespace {
@@ -206,13 +205,6 @@ FileSystem::Path destination_path(const JobOptions& options) {
                 fmt::format("cannot write {}: destination exists", options.destination));
   }
   return path;
-}
-
-// Without links, and from the root; the path as it is where the system cannot say.
-FileSystem::Path whole_path(const FileSystem::Path& path) {
-  std::error_code failed;
-  FileSystem::Path whole = std::filesystem::weakly_canonical(path, failed);
-  return failed ? path : whole;
 }
 
 void check_outside(const FileSystem::Path& destination, const JobOptions& options) {

@@ -4,7 +4,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -23,6 +22,7 @@
 #include "remesh/store/limited_file_system.hpp"
 #include "remesh/store/repair.hpp"
 #include "text.hpp"
+#include "whole_path.hpp"
 
 namespace remesh {
 namespace {
@@ -37,13 +37,6 @@ struct Options {
   TalkOptions talk;
   WorkOptions work;
 };
-
-// Without links, and from the root; the path as it is where the system cannot say.
-std::filesystem::path whole_path(const std::string& path) {
-  std::error_code failed;
-  std::filesystem::path whole = std::filesystem::weakly_canonical(path, failed);
-  return failed ? std::filesystem::path(path) : whole;
-}
 
 void check_paths(const Options& options, const FileSystem& files) {
   const auto format = detect_format(files, options.source);

@@ -20,6 +20,7 @@
 #include "remesh/store/seal.hpp"
 #include "signing_keys.hpp"
 #include "text.hpp"
+#include "whole_path.hpp"
 
 namespace remesh {
 namespace {
@@ -46,12 +47,6 @@ struct Sealed {
   std::int64_t seal_bytes = 0;
   bool directory_synced = false;
 };
-
-fs::path whole_path(const fs::path& path) {
-  std::error_code failed;
-  fs::path whole = fs::weakly_canonical(path, failed);
-  return failed ? path : whole;
-}
 
 // A file of another name would be one of the checkpoint's from then on, which the seal does not
 // know.

@@ -138,7 +138,8 @@ void judge_signed(const Options& options, Session& session, Verdict& verdict) {
   if (!check) return;
   add_findings(*check, verdict);
   if (check->manifest_fits) {
-    verdict.signature = Signature{to_string(key.id), check->files, check->files_checked};
+    verdict.signature =
+        Signature{to_string(key.id), check->what, check->files, check->files_checked};
   }
 }
 

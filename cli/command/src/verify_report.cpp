@@ -82,9 +82,8 @@ void print_unprotected(const Verdict& verdict, Output& out) {
 
 void print_signature(const Verdict& verdict, Output& out) {
   if (!verdict.signature) return;
-  const auto& [key_id, files, checked] = *verdict.signature;
-  const std::string who =
-      fmt::format("  signed by {}: {}", key_id, verdict.side.sealed ? "seal" : "manifest");
+  const auto& [key_id, what, files, checked] = *verdict.signature;
+  const std::string who = fmt::format("  signed by {}: {}", key_id, what);
   if (verdict.report.level < Level::full) {
     out.line(
         fmt::format("{}; files were not compared with the signature, `--level full` does", who));

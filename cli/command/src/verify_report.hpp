@@ -22,6 +22,7 @@ struct Side {
 /// A signature that fits the manifest, or the seal.
 struct Signature {
   std::string key_id;
+  std::string what;                ///< that it fits: "manifest", "seal"
   std::int64_t files = 0;          ///< how many that lists
   std::int64_t files_checked = 0;  ///< those whose content was found to be what was signed
 };

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "followed.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/seal.hpp"
 #include "safetensors/directory.hpp"
@@ -24,6 +25,24 @@ Path or_here(const Path& directory) { return directory.empty() ? Path(".") : dir
 Path plain(const Path& target) {
   Path normal = target.lexically_normal();
   return normal.has_filename() ? normal : normal.parent_path();
+}
+
+std::optional<safetensors::FoundFile> find_at(const FileSystem& files, const Path& path,
+                                              Findings& findings) {
+  return safetensors::find_file(files, or_here(path.parent_path()), path.filename().string(),
+                                findings);
+}
+
+// Beside the place that the user knows, or beside the seal itself, where a link leads to that.
+Path signature_of(const FileSystem& files, const Path& place, const Path& seal) {
+  CollectedFindings ignored;  // who needs the signature finds that there is none
+  const auto beside = [](const Path& path) {
+    return Path(fmt::format("{}{}", path.string(), seal_signature_ending));
+  };
+  for (const Path& path : {beside(place), beside(seal)}) {
+    if (const auto found = find_at(files, path, ignored)) return found->path;
+  }
+  return beside(place);
 }
 
 // A named seal need not have a seal's name.
@@ -57,20 +76,16 @@ std::optional<FoundSeal> find(const FileSystem& files, const Path& target, const
         Errc::not_found,
         fmt::format("cannot read the seal '{}': there is nothing of that name", named.string()));
   }
-  const Path directory = or_here(place.parent_path());
-  const std::string name = place.filename().string();
-  const auto seal = safetensors::find_file(files, directory, name, findings);
+  const auto seal = find_at(files, named.empty() ? place : followed(files, named), findings);
   if (!seal) return std::nullopt;
-  const std::string beside = fmt::format("{}{}", name, seal_signature_ending);
-  CollectedFindings ignored;  // who needs the signature finds that there is none
-  const auto signature = safetensors::find_file(files, directory, beside, ignored);
-  return FoundSeal{name, seal->path, signature ? signature->path : directory / beside};
+  return FoundSeal{place.filename().string(), seal->path, signature_of(files, place, seal->path)};
 }
 
 std::function<Path(const std::string&)> files_of(const FileSystem& files, const Path& target) {
-  const Path directory =
-      is_directory(files, target) ? target : or_here(plain(target).parent_path());
-  return [&files, directory](const std::string& name) {
+  const bool is_file = !is_directory(files, target);
+  const Path directory = is_file ? or_here(plain(target).parent_path()) : target;
+  return [&files, directory, target, is_file](const std::string& name) {
+    if (is_file && name == target.filename()) return followed(files, target);
     CollectedFindings ignored;  // opening what is not there says so
     const auto found = safetensors::find_file(files, directory, name, ignored);
     return found ? found->path : directory / name;

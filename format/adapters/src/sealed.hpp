@@ -21,7 +21,8 @@ struct FoundSeal {
   FileSystem::Path signature;  ///< where those of its signature would
 };
 
-/// Where the seal of what lies at `target` belongs: in a directory, or beside a file.
+/// Where the seal of what the user calls `target` belongs: in a directory, or beside a file. A file
+/// that is a link has it beside the link: by that name it is known.
 FileSystem::Path place_of(const FileSystem& files, const FileSystem::Path& target);
 
 /// The seal at `named`, or, where that is empty, the one that lies where it belongs. Nothing if

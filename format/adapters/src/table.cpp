@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "followed.hpp"
 #include "remesh/adapters/open.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/schema/states.hpp"
@@ -20,8 +20,9 @@ struct Format {
   std::string_view name;
   bool (*recognises)(const FileSystem&, const FileSystem::Path&);
   // A foreign format is parsed, so that what a seal records can be attached to it; a native
-  // checkpoint has a reader of its own.
-  std::optional<OpenCheckpoint> (*parse)(const FileSystem&, const FileSystem::Path&, Findings&);
+  // checkpoint has a reader of its own. The second path is what the user calls it.
+  std::optional<OpenCheckpoint> (*parse)(const FileSystem&, const FileSystem::Path&,
+                                         const FileSystem::Path&, Findings&);
   std::unique_ptr<Reader> (*open)(const FileSystem&, const FileSystem::Path&, Findings&);
   std::unique_ptr<Writer> (*create)(FileSystem&, const FileSystem::Path&, Catalog,
                                     const SideSource&, const WriterOptions&);
@@ -46,16 +47,6 @@ const Format* format_at(const FileSystem& files, const FileSystem::Path& path) {
   const auto* const found = std::ranges::find_if(
       formats, [&](const Format& format) { return format.recognises(files, path); });
   return found != formats.end() ? &*found : nullptr;
-}
-
-// The path that the user meant: a link that the user names is followed, unlike one that lies within
-// a checkpoint.
-FileSystem::Path followed(const FileSystem& files, const FileSystem::Path& path) {
-  const auto entry = files.look(path);
-  if (!entry || entry->kind != EntryKind::link) return path;
-  std::error_code failed;
-  FileSystem::Path target = std::filesystem::canonical(path, failed);
-  return failed ? path : target;
 }
 
 // "a directory of 3 entries (a, b, c)", "a file of 12 bytes".
@@ -129,8 +120,8 @@ std::unique_ptr<Reader> open_reader(const FileSystem& files, const FileSystem::P
   if (format.parse == nullptr) {
     if (!seal.empty()) refuse_seal_of_native(path, format);
     reader = format.open(files, target, findings);
-  } else if (auto checkpoint = format.parse(files, target, findings)) {
-    const auto found = sealed::find(files, target, seal, findings);
+  } else if (auto checkpoint = format.parse(files, target, path, findings)) {
+    const auto found = sealed::find(files, path, seal, findings);
     reader = sealed::open(files, found, std::move(*checkpoint), findings);
   }
   if (reader) check_states(reader->catalog().tensors, findings);
@@ -138,7 +129,7 @@ std::unique_ptr<Reader> open_reader(const FileSystem& files, const FileSystem::P
 }
 
 FileSystem::Path seal_place(const FileSystem& files, const FileSystem::Path& path) {
-  return sealed::place_of(files, followed(files, path));
+  return sealed::place_of(files, path);
 }
 
 OpenCheckpoint open_to_seal(const FileSystem& files, const FileSystem::Path& path,
@@ -151,7 +142,7 @@ OpenCheckpoint open_to_seal(const FileSystem& files, const FileSystem::Path& pat
                             "bytes by itself; `remesh verify` checks them",
                             path.string(), format.name));
   }
-  auto checkpoint = format.parse(files, target, findings);
+  auto checkpoint = format.parse(files, target, path, findings);
   if (!checkpoint) {
     throw Error(Errc::corrupt, fmt::format("cannot seal '{}': it cannot be read", path.string()));
   }
@@ -161,11 +152,10 @@ OpenCheckpoint open_to_seal(const FileSystem& files, const FileSystem::Path& pat
 
 std::optional<SignedSeal> find_signed_seal(const FileSystem& files, const FileSystem::Path& path,
                                            const FileSystem::Path& seal) {
-  const FileSystem::Path target = followed(files, path);
   StrictFindings findings;
-  const auto found = sealed::find(files, target, seal, findings);
+  const auto found = sealed::find(files, path, seal, findings);
   if (!found) return std::nullopt;
-  return SignedSeal{path.string(), found->path, found->signature, sealed::files_of(files, target)};
+  return SignedSeal{path.string(), found->path, found->signature, sealed::files_of(files, path)};
 }
 
 std::unique_ptr<Writer> create_writer(FileSystem& files, const FileSystem::Path& destination,

@@ -14,6 +14,7 @@
 #include "remesh/core/error.hpp"
 #include "remesh/core/name_table.hpp"
 #include "remesh/store/certificate.hpp"
+#include "remesh/store/range_digest.hpp"
 #include "remesh/store/signature.hpp"
 #include "remesh/store/staging.hpp"
 #include "seal_format.hpp"
@@ -137,27 +138,24 @@ void Attachment::match_files() {
   }
 }
 
+// Whether it says something of a file, not of the machine.
+bool is_of_file(Errc code) {
+  return code == Errc::not_found || code == Errc::corrupt || code == Errc::unsafe;
+}
+
 // The bytes are those of the file now; nothing where they cannot be read, which others tell.
 std::optional<Digest> Attachment::digest_of_rest(std::uint32_t file,
                                                  const std::vector<ByteRange>& ranges) const {
-  Digest digest;
-  std::vector<std::byte> piece;
   try {
     const auto opened = files_.open(checkpoint_.paths[file]);
-    for (const ByteRange& range : ranges) {
-      for (std::int64_t at = range.begin; at < range.end;) {
-        const std::int64_t length = std::min(range.end - at, ExtentMap::block_bytes);
-        piece.resize(static_cast<std::size_t>(length));
-        opened->read_at(at, piece);
-        digest = extend(digest, piece);
-        at += length;
-      }
-    }
+    return digest_of_ranges(ranges, [&](std::int64_t at, std::span<std::byte> into) {
+      opened->read_at(at, into);
+      return true;
+    });
   } catch (const Error& error) {
-    if (error.code() == Errc::io || error.code() == Errc::stopped) throw;
+    if (!is_of_file(error.code())) throw;
     return std::nullopt;
   }
-  return digest;
 }
 
 void Attachment::report_rest(const Guard& guard, Digest found) {
@@ -282,6 +280,14 @@ void Attachment::take_blocks() {
                                   std::move(blocks), std::move(guards_));
 }
 
+// A signature alone would be in the way of the next seal.
+void remove_quietly(FileSystem& files, const Path& signature) noexcept {
+  try {
+    files.remove_all(signature);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the next seal is told of it
+  }
+}
+
 }  // namespace
 
 bool is_seal_name(std::string_view name) noexcept {
@@ -323,17 +329,27 @@ std::string sign_seal(std::string_view text, const SecretKey& key) {
 bool write_seal(FileSystem& files, const Path& path, std::string_view text,
                 std::string_view signature) {
   const std::string place = path.string();
-  const std::string id = fmt::format("{:016x}", digest_of(std::as_bytes(std::span(place))).value);
+  // However the path is spelled, what an earlier run left is found.
+  const std::string name = path.filename().string();
+  const std::string id = fmt::format("{:016x}", digest_of(std::as_bytes(std::span(name))).value);
   const Staging staging(files, path, id, Leftovers::discard);
   const Path written = staging.directory() / "seal";
   write_whole(files, written, std::as_bytes(std::span(text)));
-  if (!signature.empty()) {
+  if (signature.empty()) {
+    files.rename_no_replace(written, path);
+  } else {
     // Without its seal a signature says nothing; a seal without its signature would say too little.
     const Path beside = staging.directory() / "signature";
+    const Path named = fmt::format("{}{}", place, seal_signature_ending);
     write_whole(files, beside, std::as_bytes(std::span(signature)));
-    files.rename_no_replace(beside, fmt::format("{}{}", place, seal_signature_ending));
+    files.rename_no_replace(beside, named);
+    try {
+      files.rename_no_replace(written, path);
+    } catch (...) {
+      remove_quietly(files, named);
+      throw;
+    }
   }
-  files.rename_no_replace(written, path);
   return files.sync_directory(path.parent_path());
 }
 

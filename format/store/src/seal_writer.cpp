@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "canonical_text.hpp"
-#include "remesh/core/buffer.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/certificate.hpp"
+#include "remesh/store/range_digest.hpp"
 #include "remesh/store/seal.hpp"
 #include "remesh/store/tally.hpp"
 #include "seal_format.hpp"
@@ -203,20 +203,13 @@ class Sealing {
   }
 
   Digest rest_of(std::uint32_t file, const std::vector<ByteRange>& ranges) const {
-    Buffer buffer(ExtentMap::block_bytes);
-    Digest digest;
-    for (const ByteRange& range : ranges) {
-      for (std::int64_t at = range.begin; at < range.end;) {
-        context_.stop.check();
-        const std::int64_t length = std::min(range.end - at, ExtentMap::block_bytes);
-        const auto part = buffer.bytes().first(static_cast<std::size_t>(length));
-        reader_->read_bytes(file, at, part);
-        digest = extend(digest, part);
-        at += length;
-        context_.progress.advance(length);
-      }
-    }
-    return digest;
+    const auto read = [&](std::int64_t at, std::span<std::byte> into) {
+      context_.stop.check();
+      reader_->read_bytes(file, at, into);
+      context_.progress.advance(std::ssize(into));
+      return true;
+    };
+    return digest_of_ranges(ranges, read).value_or(Digest{});
   }
 
   void read_trees(Seal& seal) {

@@ -14,7 +14,9 @@ namespace remesh::native {
 
 SignedChecking::SignedChecking(const FileSystem& files, SignedList list, ThreadPool& pool,
                                Progress& progress, const StopFlag& stop)
-    : files_(files), list_(std::move(list)), pool_(pool), progress_(progress), stop_(stop) {}
+    : files_(files), list_(std::move(list)), pool_(pool), progress_(progress), stop_(stop) {
+  result_.what = list_.what;
+}
 
 SignedCheck SignedChecking::run(const PublicKey& key, SignedPart part, const Parse& parse) {
   const auto listed = read_list(key, parse);

@@ -14,6 +14,7 @@
 #include "faulty_file_system.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/certificate.hpp"
+#include "remesh/store/forwarding_file_system.hpp"
 #include "seal_format.hpp"
 #include "temporary_directory.hpp"
 
@@ -223,6 +224,50 @@ TEST(Seal, IsReadWithItsPathInWhatIsWrong) {
   }
 }
 
+TEST(Seal, IsNotReadIfItIsTooLong) {
+  const test::TemporaryDirectory directory;
+  std::ofstream(directory / "seal") << "{}";
+  fs::resize_file(directory / "seal", native::most_seal_bytes + 1);
+  try {
+    read_seal(posix_file_system(), directory / "seal");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.id(), "RM605") << error.what();
+  }
+  EXPECT_EQ(native::most_seal_bytes, std::int64_t{512} << 20);  // as SEAL.md has it
+}
+
+// Opens nothing.
+class Refusing final : public ForwardingFileSystem {
+ public:
+  explicit Refusing(Errc code) : ForwardingFileSystem(posix_file_system()), code_(code) {}
+  std::unique_ptr<File> open(const Path& /*path*/) const override { throw Error(code_, "refused"); }
+
+ private:
+  const Errc code_;
+};
+
+// What is wrong with a file's bytes was told already; what is wrong with the machine was not.
+TEST(AttachSeal, KeepsNoFailureOfTheMachineToItself) {
+  const Seal seal = small_seal();
+  const auto attach = [&](Errc code) {
+    OpenCheckpoint checkpoint;
+    checkpoint.catalog.format = seal.format;
+    checkpoint.catalog.tensors = seal.tensors;
+    const auto files = seal.extents.files();
+    const auto extents = seal.extents.extents();
+    checkpoint.extents = ExtentMap({files.begin(), files.end()}, {extents.begin(), extents.end()});
+    checkpoint.paths = {"a.safetensors", "b.safetensors", "config.json"};
+    CollectedFindings findings;
+    attach_seal(Refusing(code), std::move(checkpoint), seal, "seal", findings);
+    EXPECT_THAT(findings.all, IsEmpty());
+  };
+  for (const Errc code : {Errc::not_found, Errc::corrupt, Errc::unsafe}) attach(code);
+  for (const Errc code : {Errc::io, Errc::stopped, Errc::out_of_memory, Errc::internal}) {
+    EXPECT_THROW(attach(code), Error) << to_string(code);
+  }
+}
+
 std::vector<std::string> names_in(const fs::path& directory) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(directory)) {
@@ -289,21 +334,43 @@ TEST(WriteSeal, StoppedAnywhereLeavesNoHalfSeal) {
   }
 }
 
-TEST(WriteSeal, FailedOnceLeavesNothingBehindButANameThatWasGiven) {
-  for (std::int64_t fail = 0; fail < 50; ++fail) {
-    const test::TemporaryDirectory directory;
-    test::FaultyFileSystem files(posix_file_system());
-    files.fail_at(fail);
-    try {
-      write_seal(files, directory / "remesh-seal.json", "text", "");
-    } catch (const Error&) {
-      const auto names = names_in(directory.path());
-      const bool ok = names.empty() || names == std::vector<std::string>{"remesh-seal.json"};
-      EXPECT_TRUE(ok) << fail << ": " << ::testing::PrintToString(names);
+// However the path is spelled: what an earlier run left lies in the user's checkpoint.
+TEST(WriteSeal, RemovesWhatWasLeftUnderAnotherSpelling) {
+  const test::TemporaryDirectory directory;
+  const fs::path path = directory / "remesh-seal.json";
+  test::FaultyFileSystem files(posix_file_system());
+  files.stop_at(3);
+  EXPECT_THROW(write_seal(files, path, "text", ""), Error);
+  ASSERT_EQ(names_in(directory.path()).size(), 1u);  // a temporary directory
+  write_seal(posix_file_system(), fs::relative(path), "text", "");
+  EXPECT_THAT(names_in(directory.path()), ElementsAre("remesh-seal.json"));
+}
+
+// A signature without its seal would be in the way of the next one, so both stay, or none.
+TEST(WriteSeal, FailedOnceLeavesNothingBehindButNamesThatWereGiven) {
+  using Names = std::vector<std::string>;
+  const auto names_of_whole = [](std::string_view signature) {
+    return signature.empty() ? Names{"remesh-seal.json"}
+                             : Names{"remesh-seal.json", "remesh-seal.json.minisig"};
+  };
+  for (const char* const signature : {"", "signature"}) {
+    std::int64_t fail = 0;
+    for (bool failed = true; failed; ++fail) {
+      ASSERT_LT(fail, 50) << "it never succeeds";
+      const test::TemporaryDirectory directory;
+      test::FaultyFileSystem files(posix_file_system());
+      files.fail_at(fail);
+      try {
+        write_seal(files, directory / "remesh-seal.json", "text", signature);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Errc::io) << error.what();
+        const Names names = names_in(directory.path());
+        EXPECT_TRUE(names.empty() || names == names_of_whole(signature))
+            << "call " << fail << ": " << ::testing::PrintToString(names);
+      }
+      failed = fail < files.calls();
     }
-    if (fail >= files.calls()) return;
   }
-  FAIL() << "it never succeeds";
 }
 
 }  // namespace

@@ -50,8 +50,9 @@ bool recognises(const FileSystem& files, const FileSystem::Path& path) {
 }
 
 std::optional<OpenCheckpoint> parse(const FileSystem& files, const FileSystem::Path& path,
-                                    bool with_side_files, Findings& findings) {
-  const std::string name = path.has_filename() ? path.filename().string() : path.string();
+                                    const FileSystem::Path& called, bool with_side_files,
+                                    Findings& findings) {
+  const std::string name = called.has_filename() ? called.filename().string() : called.string();
   const auto entry = files.look(path);
   if (!entry) {
     report(findings, name, defect("RM101", "there is nothing of that name"));
@@ -75,15 +76,15 @@ std::optional<OpenCheckpoint> parse(const FileSystem& files, const FileSystem::P
 }
 
 std::optional<OpenCheckpoint> parse_whole(const FileSystem& files, const FileSystem::Path& path,
-                                          Findings& findings) {
-  auto checkpoint = parse(files, path, /*with_side_files=*/true, findings);
+                                          const FileSystem::Path& called, Findings& findings) {
+  auto checkpoint = parse(files, path, called, /*with_side_files=*/true, findings);
   if (checkpoint) check_optimizer(files, *checkpoint, findings);
   return checkpoint;
 }
 
 std::unique_ptr<Reader> open(const FileSystem& files, const FileSystem::Path& path,
                              Findings& findings) {
-  auto checkpoint = parse_whole(files, path, findings);
+  auto checkpoint = parse_whole(files, path, path, findings);
   return checkpoint ? make_reader(files, std::move(*checkpoint)) : nullptr;
 }
 

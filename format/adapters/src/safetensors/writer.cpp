@@ -177,7 +177,7 @@ class HfWriter final : public Writer {
   // What the reader refuses in files of ours is something that the format cannot hold.
   std::optional<OpenCheckpoint> parse_own(bool with_side_files, Findings& findings) const {
     try {
-      return parse(files_, staging_.directory(), with_side_files, findings);
+      return parse(files_, staging_.directory(), staging_.directory(), with_side_files, findings);
     } catch (const Error& error) {
       if (error.code() == Errc::io || error.code() == Errc::out_of_memory) throw;
       throw Error(

@@ -27,6 +27,7 @@ struct SignedCheck {
   /// is by another key; RM104 for one that does not fit, and for each file that is not what was
   /// signed. None: the checkpoint is what was signed, as far as it was read.
   std::vector<Finding> findings;
+  std::string what;  ///< that lists the files, and is signed: "manifest", "seal"
   bool manifest_fits = false;
   std::string trusted_comment;     ///< where the manifest fits
   std::int64_t files = 0;          ///< how many the manifest lists, likewise
