@@ -53,6 +53,7 @@ class Attachment {
 
  private:
   void match_files();
+  void report_added(const std::string& name, std::int64_t bytes);
   bool is_same_size(std::uint32_t file, std::uint32_t sealed);
   void check_rests();
   std::optional<Digest> digest_of_rest(std::uint32_t file,
@@ -131,11 +132,24 @@ void Attachment::match_files() {
     if (is_same_size(found->second, number)) sealed_as_.emplace(found->second, number);
     here.erase(found);
   }
-  for (const auto& [name, file] : here) {
-    refuse(fmt::format("it does not have the file {:?}, which has {} bytes", name,
-                       files[file].size_bytes),
-           std::string(name));
+  for (const auto& [name, file] : here) report_added(std::string(name), files[file].size_bytes);
+}
+
+// A README that came later says nothing of the tensors. A signature is for all files.
+void Attachment::report_added(const std::string& name, std::int64_t bytes) {
+  const bool beside = std::ranges::find(checkpoint_.catalog.side, name, &SideFile::name) !=
+                      checkpoint_.catalog.side.end();
+  if (!beside || !seal_.trees.empty()) {
+    refuse(fmt::format("it does not have the file {:?}, which has {} bytes", name, bytes), name);
+    return;
   }
+  Finding finding;
+  finding.id = "RM111";
+  finding.severity = Severity::warn;
+  finding.file = name;
+  finding.message = fmt::format(
+      "{:?} ({} bytes) came after the seal '{}', which says nothing of it", name, bytes, name_);
+  findings_.add(std::move(finding));
 }
 
 // Whether it says something of a file, not of the machine.
@@ -332,6 +346,14 @@ bool write_seal(FileSystem& files, const Path& path, std::string_view text,
   // However the path is spelled, what an earlier run left is found.
   const std::string name = path.filename().string();
   const std::string id = fmt::format("{:016x}", digest_of(std::as_bytes(std::span(name))).value);
+  const Path named = fmt::format("{}{}", place, seal_signature_ending);
+  if (signature.empty() && files.look(named)) {
+    throw Error(
+        Errc::exists,
+        fmt::format("cannot write '{}': '{}' is there, which signs another seal; remove it, "
+                    "or sign this one",
+                    place, named.string()));
+  }
   const Staging staging(files, path, id, Leftovers::discard);
   const Path written = staging.directory() / "seal";
   write_whole(files, written, std::as_bytes(std::span(text)));
@@ -340,7 +362,6 @@ bool write_seal(FileSystem& files, const Path& path, std::string_view text,
   } else {
     // Without its seal a signature says nothing; a seal without its signature would say too little.
     const Path beside = staging.directory() / "signature";
-    const Path named = fmt::format("{}{}", place, seal_signature_ending);
     write_whole(files, beside, std::as_bytes(std::span(signature)));
     files.rename_no_replace(beside, named);
     try {
