@@ -256,6 +256,23 @@ TEST(RearrangedTensors, WhatIsTooLargeForTheBudgetIsNotExplained) {
   EXPECT_FALSE(detail::can_hash_slices(budget, {"w", DType::f4, Box{{0, 8}, {0, 4}}}));
 }
 
+// Where everything is different, the last tensor is not read a second time; where one in a while is
+// explained, it is.
+TEST(RearrangedTensors, WhatIsAllDifferentIsNotSearchedForEver) {
+  std::mt19937 random(9);
+  std::vector<Named> left;
+  std::vector<Named> right;
+  for (int number = 0; number < 300; ++number) {
+    const TensorDesc desc{fmt::format("w.{}", number), DType::f32, Box{{0, 4}, {0, 4}}};
+    left.push_back({desc, random_bytes(64, random)});
+    right.push_back({desc, random_bytes(64, random)});
+  }
+  left.back().bytes = transposed(right.back().bytes, 4, 4);
+  EXPECT_THAT(compared(left, right).back(), says("RM311", "'w.299'"));
+  left[100].bytes = transposed(right[100].bytes, 4, 4);
+  EXPECT_THAT(compared(left, right).back(), finds("RM523", "w.299", "transpose"));
+}
+
 struct Shape {
   DType dtype = DType::u8;
   Index rows = 1;

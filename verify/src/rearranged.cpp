@@ -71,6 +71,10 @@ OrderHints hints_of(const Reader& reader) {
   }
 }
 
+// Two steps of one training differ in each tensor, and nothing explains it: to read them all once
+// more is of no use.
+constexpr int most_in_vain = 256;
+
 class Explainer {
  public:
   Explainer(const JudgeContext& context, const Judged& left, const Judged& right,
@@ -127,10 +131,13 @@ class Explainer {
       if (!explained_[i] && is_for_slices(pairs_[i])) bytes += 2 * num_bytes(left_desc(pairs_[i]));
     }
     context_.progress.begin("comparing", bytes);
-    for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    int in_vain = 0;
+    for (std::size_t i = 0; i < pairs_.size() && in_vain < most_in_vain; ++i) {
       if (explained_[i]) continue;
       context_.stop.check();
-      if (auto finding = explained(pairs_[i])) found_.push_back({std::move(*finding), {i}});
+      auto finding = explained(pairs_[i]);
+      in_vain = finding ? 0 : in_vain + 1;
+      if (finding) found_.push_back({std::move(*finding), {i}});
     }
     context_.progress.end();
   }

@@ -14,7 +14,7 @@ namespace remesh::detail {
 namespace {
 
 constexpr std::int64_t panel_bytes = std::int64_t{1} << 18;
-constexpr std::int64_t sampled_per_line = 64;
+constexpr std::size_t sampled_per_line = 64;
 constexpr std::size_t num_buckets = 256;
 
 // A bijection that leaves no bit of the value alone (the constant is 2^64 over the golden ratio).
@@ -31,10 +31,12 @@ std::uint64_t weight(std::uint64_t place) {
   return (place ^ (place >> 31U)) | 1U;
 }
 
+// What one worker is at.
 struct Panel {
   Box box;
   Buffer bytes;
-  std::vector<std::uint64_t> last;  // what it adds to the slices of the last dim
+  Range columns;                    // those of the last dim to which `last` belongs
+  std::vector<std::uint64_t> last;  // what is to be added to their sums
   std::array<std::uint32_t, num_buckets> sample{};
 };
 
@@ -76,6 +78,7 @@ class Pass {
         context_.stop.check();
         add(number, panel);
       }
+      merge_columns(panel);
       merge_sample(panel);
     });
     return result();
@@ -96,7 +99,11 @@ class Pass {
         panel.bytes.bytes().first(static_cast<std::size_t>(num_bytes(desc_.dtype, panel.box)));
     reader_.read(tensor_, panel.box, into, {});
     context_.progress.advance(std::ssize(into));
-    panel.last.assign(static_cast<std::size_t>(panel.box[last_].size()), 0);
+    if (panel.columns != panel.box[last_]) {
+      merge_columns(panel);
+      panel.columns = panel.box[last_];
+      panel.last.assign(static_cast<std::size_t>(panel.columns.size()), 0);
+    }
     switch (element_bytes_) {
       case 1:
         add_lines<std::uint8_t>(into, panel);
@@ -111,7 +118,11 @@ class Pass {
         add_lines<std::uint64_t>(into, panel);
         break;
     }
-    const auto begin = static_cast<std::size_t>(panel.box[last_].begin);
+  }
+
+  // Sums of columns meet here, once for many panels: where they are whole rows, at the end.
+  void merge_columns(const Panel& panel) {
+    const auto begin = static_cast<std::size_t>(panel.columns.begin);
     for (std::size_t c = 0; c < panel.last.size(); ++c) {
       sums_.back()[begin + c].fetch_add(panel.last[c], std::memory_order_relaxed);
     }
@@ -143,18 +154,26 @@ class Pass {
   template <typename Element>
   std::uint64_t add_line(std::span<const std::byte> bytes, std::uint64_t outer,
                          Panel& panel) const {
-    const std::uint64_t* const weights =
-        weights_.empty() ? nullptr : weights_.data() + panel.box[last_].begin;
-    std::uint64_t* const last = panel.last.data();
-    const std::size_t count = panel.last.size();
-    std::uint64_t sum = 0;
-    for (std::size_t c = 0; c < count; ++c) {
+    const auto value_at = [&](std::size_t c) {
       Element element = 0;
       std::memcpy(&element, bytes.data() + c * sizeof(Element), sizeof(Element));
-      const std::uint64_t value = mixed(element);
+      return mixed(element);
+    };
+    std::uint64_t* const last = panel.last.data();
+    const std::size_t count = panel.last.size();
+    for (std::size_t c = 0; c < std::min(count, sampled_per_line); ++c) {
+      ++panel.sample[value_at(c) >> 56U];
+    }
+    if (weights_.empty()) {
+      for (std::size_t c = 0; c < count; ++c) last[c] += value_at(c) * outer;
+      return 0;
+    }
+    const std::uint64_t* const weights = weights_.data() + panel.columns.begin;
+    std::uint64_t sum = 0;
+    for (std::size_t c = 0; c < count; ++c) {
+      const std::uint64_t value = value_at(c);
       last[c] += value * outer;
-      if (weights != nullptr) sum += value * weights[c];
-      if (c < static_cast<std::size_t>(sampled_per_line)) ++panel.sample[value >> 56U];
+      sum += value * weights[c];
     }
     return sum;
   }
