@@ -133,6 +133,26 @@ TEST(RearrangedTensors, CastsAreSaidToBeSo) {
               ::testing::EndsWith("x [0, 3))"));
 }
 
+// In E4M3 as in all these forms denormals double by a shift, and what is normal by the exponent.
+TEST(RearrangedTensors, PowersOfTwoAreExactAmongDenormalsToo) {
+  const TensorDesc desc{"w", DType::f8_e4m3, Box{{0, 110}}};
+  Bytes right(110);
+  Bytes left(110);
+  for (std::size_t i = 0; i < 110; ++i) {
+    right[i] = static_cast<std::byte>(i);
+    left[i] = static_cast<std::byte>(i < 8 ? 2 * i : i + 8);
+  }
+  EXPECT_THAT(compared({{desc, left}}, {{desc, right}}), ElementsAre(finds("RM532", "w", "2^1")));
+  for (auto& byte : left) byte |= std::byte{0x80};
+  left[0] = std::byte{0};
+  EXPECT_THAT(compared({{desc, left}}, {{desc, right}}), ElementsAre(finds("RM532", "w", "-2^1")));
+  left[90] ^= std::byte{1};
+  EXPECT_THAT(compared({{desc, left}}, {{desc, right}}), ElementsAre(says("RM311", "w")));
+  const Bytes ones(110, std::byte{0x38});
+  const Bytes twos(110, std::byte{0x40});
+  EXPECT_THAT(compared({{desc, ones}}, {{desc, twos}}), ElementsAre(says("RM311", "w")));
+}
+
 TEST(RearrangedTensors, LayersNumberedAsTexts) {
   std::mt19937 random(4);
   std::vector<std::string> texts;
@@ -167,10 +187,9 @@ TEST(RearrangedTensors, OneTensorOfALayerIsNotTheLayer) {
   EXPECT_THAT(compared(left, right), ElementsAre(says("RM311", "'h.0.a'"), says("RM311", "'h.0.b'"),
                                                  says("RM311", "'h.0.c'")));
   left[1].bytes = right[4].bytes;
-  EXPECT_THAT(
-      compared(left, right),
-      ElementsAre(says("RM311", "'h.0.a'"),
-                  says("RM524", "layers 0 hold what 1 should: shifted by 1 in 'h': 2 tensors")));
+  EXPECT_THAT(compared(left, right),
+              ElementsAre(says("RM311", "'h.0.a'"),
+                          says("RM524", "layer 0 holds what layer 1 should in 'h': 2 tensors")));
 }
 
 TEST(RearrangedTensors, TensorsInACircle) {

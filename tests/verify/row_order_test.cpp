@@ -1,6 +1,7 @@
 #include "row_order.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <random>
@@ -207,10 +208,24 @@ TEST(RowOrder, ARandomOrderOfRandomRowsGetsNoFalseName) {
   }
 }
 
+// Were each of a million candidates held against all rows, this would take minutes.
+TEST(RowOrder, RowsThatAreNearlyAllAlikeAreNamedSoon) {
+  Slices right(110880, 7);
+  for (std::size_t i = 0; i < 40; ++i) right[i * 2003 + 11] = i;
+  Order order = counted(right.size());
+  for (std::size_t i = 0; i < 39; ++i) std::swap(order[i * 2003 + 11], order[i * 1999 + 5000]);
+  EXPECT_EQ(name(right, order), "reorder");
+}
+
 TEST(RowOrder, LuckIsCountedInBits) {
   EXPECT_NEAR(detail::luck_in_bits(distinct(2)), 1, 1e-9) << "of 4 draws, 2 are both";
   EXPECT_NEAR(detail::luck_in_bits(Slices(100, 7)), 0, 1e-9) << "all alike";
   EXPECT_GT(detail::luck_in_bits(distinct(64)), 80);
+  double sum = 0;
+  for (std::size_t n = 1; n < 200; ++n) {
+    sum += std::log2(static_cast<double>(n));
+    EXPECT_NEAR(detail::log2_factorial(n), sum, 1e-6) << n;
+  }
 }
 
 }  // namespace

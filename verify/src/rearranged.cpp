@@ -1,7 +1,6 @@
 #include "rearranged.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -34,7 +33,7 @@ bool is_no_accident(const SliceHashes& hashes, std::size_t dim, const TensorDesc
   const auto count = static_cast<double>(hashes.of_dim[dim].size());
   const double elements = static_cast<double>(desc.extent.num_elements()) / count;
   const double told = count * std::min(64.0, hashes.element_bits * elements);
-  const double orders = std::lgamma(count + 1) / std::log(2.0);
+  const double orders = log2_factorial(hashes.of_dim[dim].size());
   return told - orders >= least_bits || luck_in_bits(hashes.of_dim[dim]) >= least_bits;
 }
 
@@ -167,6 +166,7 @@ class Explainer {
 
   std::optional<Finding> rearranged(const Pair& pair) {
     const TensorDesc& desc = left_desc(pair);
+    const auto held = context_.budget.reserve(slices_bytes(desc), "hashes of rows and columns");
     const SliceHashes left = hash_slices(context_, *left_.reader, pair.left);
     const SliceHashes right = hash_slices(context_, *right_.reader, pair.right);
     if (desc == right_desc(pair)) {

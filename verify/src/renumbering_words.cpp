@@ -65,6 +65,15 @@ std::optional<std::string> exchanged(const std::string& noun, const Holds& holds
   return fmt::format("{} {}{} are exchanged", noun, fmt::join(swaps, ", "), cut ? ", ..." : "");
 }
 
+std::optional<std::string> alone(const std::string& noun, const Holds& holds) {
+  if (holds.size() != 1) return std::nullopt;
+  const std::string_view one = noun.ends_with('s')
+                                   ? std::string_view(noun).substr(0, noun.size() - 1)
+                                   : std::string_view(noun);
+  return fmt::format("{} {} holds what {} {} should", one, holds.begin()->first, one,
+                     holds.begin()->second);
+}
+
 std::optional<std::string> shifted(const std::string& noun, const Holds& holds) {
   const Index by = holds.begin()->first - holds.begin()->second;
   for (const auto& [left, right] : holds) {
@@ -98,6 +107,7 @@ std::optional<std::string> in_text_order(const std::string& noun, const Renumber
 std::string words_of(const Renumbering& renumbering) {
   const std::string noun = noun_of(renumbering.prefix);
   if (auto words = exchanged(noun, renumbering.holds)) return *words;
+  if (auto words = alone(noun, renumbering.holds)) return *words;
   if (auto words = shifted(noun, renumbering.holds)) return *words;
   if (auto words = in_text_order(noun, renumbering)) return *words;
   return fmt::format("{} {} hold what {} should", noun, listed(firsts(renumbering.holds)),
@@ -106,7 +116,7 @@ std::string words_of(const Renumbering& renumbering) {
 
 std::string place_and(const std::string& words, std::span<const std::string> prefixes) {
   const std::string_view first = prefixes.front();
-  const std::string place = fmt::format("{} in '{}'", words, first.substr(0, first.size() - 1));
+  std::string place = fmt::format("{} in '{}'", words, first.substr(0, first.size() - 1));
   if (prefixes.size() == 1) return place;
   return fmt::format("{} and {} more places", place, prefixes.size() - 1);
 }

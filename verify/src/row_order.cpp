@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <numbers>
 #include <utility>
 #include <vector>
 
@@ -13,6 +13,7 @@ namespace remesh::detail {
 namespace {
 
 constexpr std::size_t most_listed = 16;
+constexpr std::size_t most_witnesses = 32;
 
 std::vector<Index> divisors(Index n) {
   std::vector<Index> all;
@@ -89,7 +90,11 @@ class Naming {
         noun_(noun),
         hints_(hints),
         size_(std::ssize(left)),
-        divisors_(divisors(size_)) {}
+        divisors_(divisors(size_)) {
+    for (Index i = 0; i < size_ && witnesses_.size() < most_witnesses; ++i) {
+      if (this->left(i) != this->right(i)) witnesses_.push_back(i);
+    }
+  }
 
   OrderName name() const {
     if (auto found = exchanged_pair()) return *found;
@@ -115,21 +120,16 @@ class Naming {
     }
     return true;
   }
+  // Most candidates are wrong. Where nearly all slices are alike only those that moved tell it
+  // soon.
   template <typename Source>
   bool holds(const Source& source) const {
-    return holds(0, size_, source);
-  }
-
-  std::vector<Index> moved() const {
-    std::vector<Index> places;
-    for (Index i = 0; i < size_ && places.size() <= 2; ++i) {
-      if (left(i) != right(i)) places.push_back(i);
-    }
-    return places;
+    const auto fits = [&](Index i) { return left(i) == right(source(i)); };
+    return std::ranges::all_of(witnesses_, fits) && holds(0, size_, source);
   }
 
   std::optional<OrderName> exchanged_pair() const {
-    const auto places = moved();
+    const auto& places = witnesses_;
     if (places.size() != 2) return std::nullopt;
     return OrderName{
         .name = fmt::format("exchange({}, {})", places[0], places[1]),
@@ -364,6 +364,7 @@ class Naming {
   const OrderHints& hints_;
   Index size_;
   std::vector<Index> divisors_;
+  std::vector<Index> witnesses_;  // the first of those that are not what they were
 };
 
 }  // namespace
@@ -377,18 +378,31 @@ OrderName name_order(std::span<const std::uint64_t> left, std::span<const std::u
   return Naming(left, right, noun, hints).name();
 }
 
+// std::lgamma writes to a global variable.
+double log2_factorial(std::size_t n) {
+  const auto x = static_cast<double>(n);
+  if (n < 32) {
+    double product = 1;
+    for (std::size_t i = 2; i <= n; ++i) product *= static_cast<double>(i);
+    return std::log2(product);
+  }
+  // Stirling's series, whose next term is below 1e-7 here.
+  return x * std::log2(x / std::numbers::e) + std::log2(2 * std::numbers::pi * x) / 2 +
+         std::numbers::log2e / (12 * x);
+}
+
 double luck_in_bits(std::span<const std::uint64_t> slices) {
   // The multinomial probability of exactly these counts, with their own shares as probabilities.
   const auto all = sorted(slices);
-  const auto n = static_cast<double>(all.size());
-  double log_probability = std::lgamma(n + 1);
+  double bits = -log2_factorial(all.size());
   for (auto first = all.begin(); first != all.end();) {
     const auto last = std::upper_bound(first, all.end(), *first);
-    const auto count = static_cast<double>(last - first);
-    log_probability += count * std::log(count / n) - std::lgamma(count + 1);
+    const auto count = static_cast<std::size_t>(last - first);
+    const double share = static_cast<double>(count) / static_cast<double>(all.size());
+    bits += log2_factorial(count) - static_cast<double>(count) * std::log2(share);
     first = last;
   }
-  return -log_probability / std::log(2.0);
+  return bits;
 }
 
 }  // namespace remesh::detail

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -31,6 +32,9 @@ bool same_slices(std::span<const std::uint64_t> left, std::span<const std::uint6
 /// Precondition: same_slices(left, right), and left != right.
 OrderName name_order(std::span<const std::uint64_t> left, std::span<const std::uint64_t> right,
                      std::string_view noun, const OrderHints& hints = {});
+
+/// The logarithm, to the base 2, of n!: in how many orders n slices may stand.
+double log2_factorial(std::size_t n);
 
 /// How many bits of luck it would take that slices which have nothing to do with each other are the
 /// same, were they drawn from as few values as these: a small tensor of small numbers is no proof.

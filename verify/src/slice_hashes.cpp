@@ -69,8 +69,7 @@ class Pass {
     const std::int64_t share = context_.budget.limit_bytes() / 4;
     const auto workers = static_cast<Index>(std::clamp<std::int64_t>(
         share / one, 1, std::min<std::int64_t>(context_.pool.size(), panels_.count())));
-    const auto held = context_.budget.reserve(workers * one + 8 * (weights_size() + num_slices()),
-                                              "hashes of slices");
+    const auto held = context_.budget.reserve(workers * one, "panels of a tensor");
     context_.pool.run(static_cast<std::size_t>(workers), [&](std::size_t first, int) {
       Panel panel;
       panel.bytes = Buffer(panel_bytes);
@@ -86,12 +85,6 @@ class Pass {
 
  private:
   std::int64_t step_limit() const { return panel_bytes / element_bytes_; }
-  std::int64_t weights_size() const { return std::ssize(weights_); }
-  std::int64_t num_slices() const {
-    std::int64_t count = 0;
-    for (int dim = 0; dim <= last_; ++dim) count += desc_.extent[dim].size();
-    return count;
-  }
 
   void add(Index number, Panel& panel) {
     panel.box = panels_.box(number);
@@ -239,17 +232,21 @@ class Pass {
 
 }  // namespace
 
-bool can_hash_slices(const MemoryBudget& budget, const TensorDesc& desc) {
-  if (desc.extent.ndim() == 0 || desc.extent.empty() || bits(desc.dtype) % 8 != 0) return false;
+std::int64_t slices_bytes(const TensorDesc& desc) {
   Index slices = 0;
   Index most = 0;
   for (int dim = 0; dim < desc.extent.ndim(); ++dim) {
     slices += desc.extent[dim].size();
     most = std::max(most, desc.extent[dim].size());
   }
-  // Two sides, each as sums, weights and result, and what naming an order takes.
-  constexpr std::int64_t copies = 8;
-  return (2 * slices + copies * most) <= budget.limit_bytes() / (4 * std::int64_t{sizeof(Index)});
+  // Hashes of both sides, the sums and weights of one, and what it takes to name an order.
+  constexpr std::int64_t copies = 6;
+  return (3 * slices + copies * most) * std::int64_t{sizeof(std::uint64_t)};
+}
+
+bool can_hash_slices(const MemoryBudget& budget, const TensorDesc& desc) {
+  return desc.extent.ndim() > 0 && !desc.extent.empty() && bits(desc.dtype) % 8 == 0 &&
+         slices_bytes(desc) <= budget.limit_bytes() / 4;
 }
 
 SliceHashes hash_slices(const JudgeContext& context, const Reader& reader, std::size_t tensor) {
