@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "coverage.hpp"
+#include "rearranged.hpp"
 #include "remesh/core/buffer.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/sweep.hpp"
@@ -99,6 +100,7 @@ class Comparison {
       add(about("RM310", right.tensors[r], "right",
                 fmt::format("{}: only the right checkpoint has it", to_string(right.tensors[r]))));
     }
+    report_differences();
   }
 
  private:
@@ -108,14 +110,37 @@ class Comparison {
     const TensorDesc& left = left_.reader->catalog().tensors[l];
     const TensorDesc& right = right_.reader->catalog().tensors[r];
     ++report_.compared;
-    if (left != right) {
-      add(about("RM303", left, "right",
-                fmt::format("{}: the right checkpoint has {}", to_string(left), to_string(right))));
-    } else if (left_.digests[l] == right_.digests[r]) {
+    if (left == right && left_.digests[l] == right_.digests[r]) {
       ++report_.equal;
     } else {
-      add(unequal(left, l, r));
+      differing_.push_back({l, r});
     }
+  }
+
+  // What is known of several tensors together is said at the first of them.
+  void report_differences() {
+    std::vector<Explanation> explained =
+        explain_differences(context_, left_, right_, differing_, report_.level >= Level::full);
+    std::vector<std::ptrdiff_t> by(differing_.size(), -1);
+    for (std::size_t i = 0; i < explained.size(); ++i) {
+      for (const std::size_t pair : explained[i].pairs) by[pair] = static_cast<std::ptrdiff_t>(i);
+    }
+    for (std::size_t pair = 0; pair < differing_.size(); ++pair) {
+      if (by[pair] < 0) {
+        add(different(differing_[pair]));
+        continue;
+      }
+      auto& [finding, pairs] = explained[static_cast<std::size_t>(by[pair])];
+      if (pairs.front() == pair) add(std::move(finding));
+    }
+  }
+
+  Finding different(const Pair& pair) {
+    const TensorDesc& left = left_.reader->catalog().tensors[pair.left];
+    const TensorDesc& right = right_.reader->catalog().tensors[pair.right];
+    if (left == right) return unequal(left, pair.left, pair.right);
+    return about("RM303", left, "right",
+                 fmt::format("{}: the right checkpoint has {}", to_string(left), to_string(right)));
   }
 
   Finding unequal(const TensorDesc& desc, std::size_t l, std::size_t r) {
@@ -137,6 +162,7 @@ class Comparison {
   const Judged& left_;
   const Judged& right_;
   Report& report_;
+  std::vector<Pair> differing_;
 };
 
 }  // namespace
