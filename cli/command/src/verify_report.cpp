@@ -41,7 +41,12 @@ std::string head_line(const Verdict& verdict, const Output& out) {
 // What the word "ok" rests on.
 std::string_view basis(const Report& report) {
   if (report.recomputed && report.views > 0) {
-    return "digests were recomputed from every byte, and libhdf5 sees what the indexes say";
+    return "digests were recomputed from every byte, numbers were judged, and libhdf5 sees what "
+           "the "
+           "indexes say";
+  }
+  if (report.recomputed && report.level == Level::deep) {
+    return "digests were recomputed from every byte, and numbers were judged";
   }
   if (report.recomputed) return "digests were recomputed from every byte";
   if (report.level < Level::full && report.bytes_unprotected > 0) {
