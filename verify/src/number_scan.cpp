@@ -280,30 +280,35 @@ ByteSums byte_sums(std::span<const std::byte> bytes) noexcept {
   return sums;
 }
 
+// So many elements of the same bits.
+template <typename K>
+void add_equal(NumberCounts& counts, typename K::Word word, Index times) noexcept {
+  if (K::is_negative(word)) counts.negatives += times;
+  if (K::is_zero(word)) {
+    counts.zeros += times;
+  } else if (K::is_not_finite(word)) {
+    (K::is_infinite(word) ? counts.infinities : counts.nans) += times;
+  } else {
+    const auto field = static_cast<std::size_t>((word & K::all) >> K::fraction_bits);
+    if (field == 0) counts.denormals += times;
+    add_finite<K>(counts, field, times);
+  }
+}
+
 // Of elements that are bytes, what each is need be asked once.
 template <typename K>
 NumberCounts count_narrow_floats(std::span<const std::byte> bytes) noexcept {
+  using Word = typename K::Word;
   const ByteSums sums = byte_sums(bytes);
   NumberCounts counts;
   counts.elements = static_cast<Index>(bytes.size());
-  Index not_finite = 0;
   for (std::size_t value = 0; value < sums.size(); ++value) {
-    const auto word = static_cast<typename K::Word>(value);
-    const Index times = sums[value];
-    const std::size_t field = (value & K::all) >> K::fraction_bits;
-    const bool is_finite = !K::is_not_finite(word);
-    if (K::is_zero(word)) counts.zeros += times;
-    if (K::is_infinite(word)) counts.infinities += times;
-    if (K::is_negative(word)) counts.negatives += times;
-    if (!is_finite) not_finite += times;
-    if (field == 0 && !K::is_zero(word)) counts.denormals += times;
-    if (is_finite && !K::is_zero(word)) add_finite<K>(counts, field, times);
+    add_equal<K>(counts, static_cast<Word>(value), sums[value]);
   }
-  counts.nans = not_finite - counts.infinities;
-  if (not_finite > 0) counts.first_not_finite = first_of<typename K::Word>(bytes, K::is_not_finite);
-  if (counts.negatives > 0) {
-    counts.first_negative = first_of<typename K::Word>(bytes, K::is_negative);
+  if (counts.nans + counts.infinities > 0) {
+    counts.first_not_finite = first_of<Word>(bytes, K::is_not_finite);
   }
+  if (counts.negatives > 0) counts.first_negative = first_of<Word>(bytes, K::is_negative);
   return counts;
 }
 
