@@ -341,6 +341,33 @@ TEST_F(NumberChecks, ATieIsRoundedToEven) {
       << "a zero with another sign is another number";
 }
 
+// One element each, as the whole of a tensor, so that no other one is the reason.
+TEST_F(NumberChecks, EachElementIsComparedExactly) {
+  struct Case {
+    std::uint32_t master;
+    std::uint16_t weight;
+    bool same;
+  };
+  const Case cases[] = {
+      {0x3f818000, 0x3f82, true},  // a tie goes to the even one
+      {0x3f818000, 0x3f81, false}, {0x3f808000, 0x3f80, true},  {0x3f808000, 0x3f81, false},
+      {0x3f808001, 0x3f81, true},  {0x3f817fff, 0x3f81, true},  {0x7f7fffff, 0x7f80, true},
+      {0x7fffffff, 0x8000, false},  // a NaN whose bits run over when they are rounded
+      {0x7fffffff, 0x7fc1, true},  {0xffffffff, 0x0000, false}, {0xffc00000, 0x7fc0, true},
+      {0x00000000, 0x8000, false}, {0x00000000, 0x0000, true},  {0x00008000, 0x0000, true},
+  };
+  for (const auto& [master, weight, same] : cases) {
+    test::GoldenCatalog golden(Mesh({{"tp", 1}}));
+    golden.add({"w", DType::bf16, Box{{0, 1}}}, {}).add({"w@master", DType::f32, Box{{0, 1}}}, {});
+    MemoryStore store(golden.take());
+    std::memcpy(store.bytes(0).data(), &weight, sizeof weight);
+    std::memcpy(store.bytes(0).data() + sizeof weight, &master, sizeof master);
+    const auto found = briefs(judge(store));
+    EXPECT_EQ(std::ranges::count(found, "RM504 error w [0, 1)"), same ? 0 : 1)
+        << fmt::format("{:08x} {:04x}", master, weight);
+  }
+}
+
 // A large pair is compared in panels.
 TEST_F(NumberChecks, MastersOfManyMiBAreComparedToTheLastElement) {
   test::GoldenCatalog golden(Mesh({{"tp", 2}}));
