@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -10,6 +11,8 @@
 
 #include "coverage.hpp"
 #include "deep.hpp"
+#include "number_checks.hpp"
+#include "numbers.hpp"
 #include "remesh/core/burst.hpp"
 #include "remesh/core/checked.hpp"
 #include "remesh/core/error.hpp"
@@ -51,7 +54,8 @@ class Judge {
       : context_(context), reader_(reader), map_(reader.extents()), judged_(judged) {}
 
   void check_sample();
-  void check_all();
+  /// `numbers` hears of the same bytes, if it is not null.
+  void check_all(Numbers* numbers);
 
  private:
   SweepContext machine() const {
@@ -240,13 +244,29 @@ std::int64_t Judge::guarded_bytes() const {
   return sum;
 }
 
-void Judge::check_all() {
+// One sweep for both.
+Tap tap_of(Tally& tally, Numbers* numbers) {
+  if (numbers == nullptr) return tally.tap();
+  return {[&tally, numbers](std::uint32_t file, std::int64_t offset, Tap::Bytes bytes) {
+            tally.add(file, offset, bytes);
+            numbers->add(file, offset, bytes);
+          },
+          [&tally](std::int64_t number, const Frame& place, Digest digest) {
+            tally.add_frame(number, place, digest);
+          },
+          [&tally, numbers](std::int64_t number, std::int64_t within, Tap::Bytes bytes) {
+            tally.add_unpacked(number, within, bytes);
+            numbers->add_unpacked(number, within, bytes);
+          }};
+}
+
+void Judge::check_all(Numbers* numbers) {
   const std::vector<Stretch> stretches = all_extents(map_);
   std::int64_t payload = 0;
   for (const Stretch& stretch : stretches) payload += stretch.length_bytes;
   Tally tally(reader_.catalog().tensors, map_, /*with_blocks=*/true);
   context_.progress.begin("checking", payload + guarded_bytes());
-  sweep(machine(), reader_, stretches, tally.tap(),
+  sweep(machine(), reader_, stretches, tap_of(tally, numbers),
         [this](std::int64_t number, const Error& why) { report_frame(number, why); });
   judged_.report.bytes_read += payload;
   check_guards();
@@ -329,12 +349,17 @@ void look_at_bytes(const JudgeContext& context, Level level, bool want_digests, 
   const TolerantReader reader(*judged.reader, each(&Finding::file, judged.report.findings),
                               collected);
   Judge judging(context, reader, judged);
+  std::optional<Numbers> numbers;
+  if (level == Level::deep) numbers.emplace(reader.catalog().tensors, reader.extents());
   if (level >= Level::full || want_digests) {
-    judging.check_all();
+    judging.check_all(numbers ? &*numbers : nullptr);
   } else if (level == Level::quick) {
     judging.check_sample();
   }
   std::ranges::move(collected.all, std::back_inserter(judged.report.findings));
+  if (numbers) {
+    check_numbers(context, *judged.reader, *numbers, judged.digests, judged.report.findings);
+  }
 }
 
 // What the system refused is no answer about the checkpoint.

@@ -172,8 +172,8 @@ void add_options(CLI::App& verb, Options& options) {
       ->type_name("OTHER");
   verb.add_option(
           "--level", options.level,
-          "header (no payload), quick (some blocks), full (every byte) or deep (and libhdf5, "
-          "in a child process, sees what the indexes say) [full]")
+          "header (no payload), quick (some blocks), full (every byte) or deep (and numbers are "
+          "judged, and libhdf5, in a child process, sees what the indexes say) [full]")
       ->check(CLI::IsMember({"header", "quick", "full", "deep"}));
   verb.add_option("--key", options.key,
                   "PATH must be signed by this minisign key: a file, or 56 characters of base64")

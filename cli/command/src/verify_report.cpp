@@ -45,7 +45,12 @@ std::string_view basis(const Verdict& verdict) {
     return "digests were recomputed from every byte, and are those of the seal";
   }
   if (report.recomputed && report.views > 0) {
-    return "digests were recomputed from every byte, and libhdf5 sees what the indexes say";
+    return "digests were recomputed from every byte, numbers were judged, and libhdf5 sees what "
+           "the "
+           "indexes say";
+  }
+  if (report.recomputed && report.level == Level::deep) {
+    return "digests were recomputed from every byte, and numbers were judged";
   }
   if (report.recomputed) return "digests were recomputed from every byte";
   if (report.level < Level::full && report.bytes_unprotected > 0) {
