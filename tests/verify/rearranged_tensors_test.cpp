@@ -97,7 +97,7 @@ TEST(RearrangedTensors, HalvesOfAFusedTensor) {
   const TensorDesc desc{"mlp.gate_up.weight", DType::f16, Box{{0, 40}, {0, 7}}};
   const Bytes bytes = random_bytes(40 * 14, random);
   Order halves = counted(40);
-  std::ranges::rotate(halves, halves.begin() + 20);
+  std::rotate(halves.begin(), halves.begin() + 20, halves.end());
   EXPECT_THAT(compared({{desc, with_rows(bytes, halves)}}, {{desc, bytes}}),
               ElementsAre(finds("RM521", desc.name, "exchange_halves(40)")));
 }
@@ -254,7 +254,7 @@ TEST(RearrangedTensors, TensorsLargerThanAPanel) {
   Bytes within(slices.size());  // of each slice the rows 20..40 before the rows 0..20
   for (std::size_t slice = 0; slice < 5; ++slice) {
     Order halves = counted(40);
-    std::ranges::rotate(halves, halves.begin() + 20);
+    std::rotate(halves.begin(), halves.begin() + 20, halves.end());
     const auto begin = slices.begin() + static_cast<std::ptrdiff_t>(slice * 120000);
     std::ranges::copy(with_rows(Bytes(begin, begin + 120000), halves),
                       within.begin() + static_cast<std::ptrdiff_t>(slice * 120000));

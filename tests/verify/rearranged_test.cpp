@@ -98,7 +98,7 @@ class Rearranged : public ::testing::Test {
     const fs::path original = fixtures / fixture;
     test::run_job(machine_, original, directory / "right", {.mesh = "tp=2"});
     test::run_job(machine_, model.path(), directory / "left", {.mesh = "tp=2,pp=2"});
-    const auto findings = against(model.path(), directory / "right", level);
+    auto findings = against(model.path(), directory / "right", level);
     EXPECT_EQ(against(directory / "left", original, level), findings);
     EXPECT_EQ(against(model.path(), original, level), findings);
     test::Machine many(5);

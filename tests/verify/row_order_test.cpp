@@ -106,13 +106,13 @@ TEST(RowOrder, ARotaryOrderIsKnownAlsoWhereRowsAreAlike) {
 
 TEST(RowOrder, HalvesAndShifts) {
   Order halves = counted(24);
-  std::ranges::rotate(halves, halves.begin() + 12);
+  std::rotate(halves.begin(), halves.begin() + 12, halves.end());
   EXPECT_EQ(name(halves), "exchange_halves(24)");
   Order of_heads = counted(24);
   for (std::size_t i = 0; i < 24; ++i) of_heads[i] = i / 8 * 8 + (i + 4) % 8;
   EXPECT_EQ(name(of_heads), "exchange_halves(8)");
   Order shifted = counted(24);
-  std::ranges::rotate(shifted, shifted.begin() + 5);
+  std::rotate(shifted.begin(), shifted.begin() + 5, shifted.end());
   EXPECT_EQ(name(shifted), "rotate(5)");
   Order reversed = counted(24);
   std::ranges::reverse(reversed);
