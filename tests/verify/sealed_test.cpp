@@ -184,9 +184,10 @@ TEST_F(Sealed, AChangedCheckpointIsToldFromADamagedOne) {
   put_checkpoint(checkpoint_);
   put(checkpoint_ / "new.txt", "1234");
   EXPECT_EQ(refusal(), "none") << "it says nothing of the tensors";
-  EXPECT_THAT(errors(), ElementsAre(AllOf(Field(&Finding::id, "RM111"),
-                                          Field(&Finding::severity, Severity::warn),
-                                          Field(&Finding::file, "new.txt"))));
+  EXPECT_THAT(errors(), IsEmpty());
+  EXPECT_THAT(judge(checkpoint_).findings, Contains(AllOf(Field(&Finding::id, "RM111"),
+                                                          Field(&Finding::severity, Severity::warn),
+                                                          Field(&Finding::file, "new.txt"))));
   fs::remove(checkpoint_ / "new.txt");
   fs::remove(checkpoint_ / "tokenizer.model");
   EXPECT_THAT(refusal(),
