@@ -58,7 +58,10 @@ void Output::document(const nlohmann::ordered_json& document) {
 }
 
 void Output::talk(std::string_view text) const {
-  if (options_.quiet) return;
+  if (!options_.quiet) warn(text);
+}
+
+void Output::warn(std::string_view text) const {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fputc('\n', stderr);
 }

@@ -35,6 +35,8 @@ class Output {
   void raw(std::string_view text);
   /// A line of talk, left out with -q.
   void talk(std::string_view text) const;
+  /// The same of what nobody may miss: however quiet.
+  void warn(std::string_view text) const;
 
   /// A word in green, yellow, red or bold where colour is on; the word always says it too.
   std::string good(std::string_view word) const;

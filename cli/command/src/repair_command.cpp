@@ -166,7 +166,13 @@ void print_mended(const RepairReport& report, Output& out) {
 
 void print_report(const Options& options, const RepairReport& report, double seconds, Output& out) {
   print_mended(report, out);
-  if (!out.quiet()) print_findings(report.notes, out);
+  if (!out.quiet()) {
+    print_findings(report.notes, out);
+  } else if (!report.proven && report.lost.empty()) {
+    out.warn(
+        "remesh: warning: manifest.json was rebuilt, and nothing proves it to be what was lost; "
+        "without -q it is said what is not known");
+  }
   if (report.lost.empty()) {
     print_done(options, report, seconds, out);
   } else {

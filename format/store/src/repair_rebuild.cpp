@@ -404,7 +404,8 @@ void Rebuilding::report_result() {
                      "was lost. Known: every tensor that {}, each byte of it by the CRCs of the "
                      "shards. Derived from what each rank stores: the layout, {}; ranks that held "
                      "a copy but did not store it are forgotten. Lost: run id, layers, experts, "
-                     "how a Hugging Face directory was packed. The save id is a new one",
+                     "how a Hugging Face directory was packed. The save id is a new one. To change "
+                     "the mesh, convert it to Hugging Face and from there",
                      count, certified_ ? "proof.json lists" : "the shards of all ranks have",
                      describe(out_.manifest.catalog.layout.mesh())));
     if (!out_.side.empty()) {
