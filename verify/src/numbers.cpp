@@ -1,9 +1,9 @@
 #include "numbers.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 #include "remesh/store/chunks.hpp"
+#include "remesh/store/extent_runs.hpp"
 
 namespace remesh::detail {
 namespace {
@@ -56,22 +56,9 @@ Numbers::Numbers(std::span<const TensorDesc> tensors, const ExtentMap& extents)
     : tensors_(tensors), extents_(extents), counts_(tensors.size()) {}
 
 void Numbers::add(std::uint32_t file, std::int64_t offset, std::span<const std::byte> bytes) {
-  const std::span<const Extent> all = extents_.extents();
-  const std::int64_t end = offset + std::ssize(bytes);
-  const Extent* extent = extents_.at(file, offset);
-  if (extent == nullptr) {
-    const auto next = std::ranges::partition_point(all, [&](const Extent& each) {
-      return std::tie(each.file, each.offset_bytes) < std::tie(file, offset);
-    });
-    extent = all.data() + (next - all.begin());
-  }
-  for (; extent != all.data() + all.size() && extent->file == file; ++extent) {
-    if (extent->offset_bytes >= end) break;
-    const std::int64_t from = std::max(offset, extent->offset_bytes);
-    const std::int64_t to = std::min(end, extent->offset_bytes + extent->length_bytes);
-    if (from >= to || is_chunked(*extent)) continue;
-    add_run(*extent, from - extent->offset_bytes, slice(bytes, from - offset, to - offset));
-  }
+  for_each_extent(extents_, file, offset, bytes,
+                  [this](const Extent& extent, std::int64_t begin,
+                         std::span<const std::byte> part) { add_run(extent, begin, part); });
 }
 
 void Numbers::add_unpacked(std::int64_t number, std::int64_t within,

@@ -7,6 +7,7 @@
 
 #include "remesh/schema/runs.hpp"
 #include "remesh/store/chunks.hpp"
+#include "remesh/store/extent_runs.hpp"
 
 namespace remesh {
 namespace {
@@ -148,26 +149,12 @@ void Tally::add_sum(const Extent& extent, std::int64_t bytes, std::uint64_t crc,
 }
 
 void Tally::add(std::uint32_t file, std::int64_t offset, std::span<const std::byte> bytes) {
-  const std::span<const Extent> all = extents_.extents();
-  const std::int64_t end = offset + std::ssize(bytes);
-  const Extent* extent = extents_.at(file, offset);
-  if (extent == nullptr) {
-    const auto next = std::ranges::partition_point(all, [&](const Extent& each) {
-      return std::tie(each.file, each.offset_bytes) < std::tie(file, offset);
-    });
-    extent = all.data() + (next - all.begin());
-  }
-
   std::int64_t counted = 0;
-  for (; extent != all.data() + all.size() && extent->file == file; ++extent) {
-    const std::int64_t from = std::max(offset, extent->offset_bytes);
-    const std::int64_t to = std::min(end, extent->offset_bytes + extent->length_bytes);
-    if (extent->offset_bytes >= end) break;
-    if (from >= to || is_chunked(*extent)) continue;
-    add_to_extent(*extent, from - extent->offset_bytes,
-                  bytes.subspan(as_size(from - offset), as_size(to - from)));
-    counted += to - from;
-  }
+  for_each_extent(extents_, file, offset, bytes,
+                  [&](const Extent& extent, std::int64_t begin, std::span<const std::byte> part) {
+                    add_to_extent(extent, begin, part);
+                    counted += std::ssize(part);
+                  });
   bytes_.fetch_add(std::ssize(bytes), std::memory_order_relaxed);
   stored_.fetch_add(std::ssize(bytes), std::memory_order_relaxed);
   stray_.fetch_add(std::ssize(bytes) - counted, std::memory_order_relaxed);
