@@ -153,6 +153,11 @@ constexpr std::array pages{
          "It stops before it takes more than it was given.",
          "A small `--memory`, more threads than it has room for, or very many tensors.",
          "Give more with `--memory`, or use fewer `--threads`."},
+    Page{"RM706", "not permitted", true,
+         "The system does not let this user read or write a file or a directory.",
+         "Nothing is known of what lies there: it may be whole.",
+         "Files of another user, or copied without their modes.",
+         "Run as a user who may, or change the modes."},
 };
 
 }  // namespace
