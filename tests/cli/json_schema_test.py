@@ -34,6 +34,7 @@ ROWS = [
     ("verify", 0, "verify {hf} --level header"),
     ("verify", 0, "verify {ckpt} --level deep"),
     ("verify", 0, "verify {ckpt} --against {hf} --level quick"),
+    ("verify", 0, "verify {ckpt} --previous {hf}"),
     ("verify", 0, "verify {ckpt} --key {key}.pub"),
     ("verify", 0, "verify {ckpt} --key {key}.pub --level header"),
     ("verify", 1, "verify {cut} --key {key}.pub"),

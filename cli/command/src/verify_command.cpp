@@ -29,6 +29,7 @@ namespace {
 struct Options {
   std::string path;
   std::string against;
+  std::string previous;
   std::string level = "full";
   std::string fail_on = "error";
   std::string from;
@@ -39,17 +40,22 @@ struct Options {
 };
 
 // Opens a side and notes what it is.
+std::unique_ptr<Reader> open_side(const FileSystem& files, const std::string& from,
+                                  const std::string& seal, Findings& findings, Side& side) {
+  auto reader = open_reader(files, side.path, from, findings, seal);
+  if (reader) {
+    const Catalog& catalog = reader->catalog();
+    side.format = catalog.format;
+    side.mesh = catalog.layout.mesh();
+    side.sealed = is_sealed(catalog);
+  }
+  return reader;
+}
+
 Opener opener(const FileSystem& files, const std::string& from, const std::string& seal,
               Side& side) {
   return [&files, &from, &seal, &side](Findings& findings) {
-    auto reader = open_reader(files, side.path, from, findings, seal);
-    if (reader) {
-      const Catalog& catalog = reader->catalog();
-      side.format = catalog.format;
-      side.mesh = catalog.layout.mesh();
-      side.sealed = is_sealed(catalog);
-    }
-    return reader;
+    return open_side(files, from, seal, findings, side);
   };
 }
 
@@ -64,9 +70,16 @@ Report judge(const Options& options, Session& session, Verdict& verdict) {
   const Level level = parse_level(options.level).value_or(Level::full);
   const std::string detected;
   const std::string none;
+  // It is not on trial: where it cannot be used there is no answer.
+  std::unique_ptr<Reader> previous;
+  if (verdict.previous) {
+    StrictFindings strict;
+    previous = open_side(files, detected, none, strict, *verdict.previous);
+  }
   const Suspect left{opener(files, options.from, options.seal, verdict.side),
                      hdf5_viewer(files, verdict.side.path, session.stop)};
   try {
+    if (previous) return verify_since(machine.judge(), left, std::move(previous), level);
     if (!verdict.against) return verify(machine.judge(), left, level);
     const Suspect right{opener(files, detected, none, *verdict.against),
                         hdf5_viewer(files, verdict.against->path, session.stop)};
@@ -153,6 +166,15 @@ int run(const Options& options, Session& session) {
   Verdict verdict;
   verdict.side.path = options.path;
   if (!options.against.empty()) verdict.against = Side{options.against, {}, {}, false};
+  if (!options.previous.empty()) {
+    if (parse_level(options.level) < Level::full) {
+      throw Error(Errc::invalid_argument,
+                  fmt::format("--previous reads every byte; --level {} does not: say full or "
+                              "deep",
+                              options.level));
+    }
+    verdict.previous = Side{options.previous, {}, {}, false};
+  }
   if (options.key.empty()) {
     verdict.report = judge(options, session, verdict);
   } else {
@@ -170,6 +192,11 @@ void add_options(CLI::App& verb, Options& options) {
   verb.add_option("--against", options.against,
                   "prove that this one holds the same tensors, whatever its mesh and format")
       ->type_name("OTHER");
+  verb.add_option("--previous", options.previous,
+                  "an earlier save of the same run, in any mesh and format: is this what training "
+                  "makes of it?")
+      ->type_name("EARLIER")
+      ->excludes("--against");
   verb.add_option(
           "--level", options.level,
           "header (no payload), quick (some blocks), full (every byte) or deep (and numbers are "
@@ -193,10 +220,10 @@ void add_options(CLI::App& verb, Options& options) {
 
 CLI::App* add_verify(CLI::App& program, Request& request) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb =
-      add_verb(program, "verify", "is a checkpoint whole and true; is it equal to another",
-               {"remesh verify CKPT", "remesh verify CKPT --against HF_DIR",
-                "remesh verify CKPT --key KEY.pub --fail-on warn --json"});
+  CLI::App* verb = add_verb(
+      program, "verify", "is a checkpoint whole and true; is it equal to another",
+      {"remesh verify CKPT --against HF_DIR", "remesh verify CKPT --previous OTHER --level deep",
+       "remesh verify CKPT --key KEY.pub --fail-on warn --json"});
   add_options(*verb, *options);
   verb->callback([options, &request] {
     request.talk = options->talk;

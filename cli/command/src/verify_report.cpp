@@ -76,6 +76,18 @@ void print_equality(const Verdict& verdict, Output& out) {
                        different == 0 ? "" : fmt::format(", {} different", different)));
 }
 
+std::string step_text(const std::optional<std::int64_t>& step) {
+  return step ? std::to_string(*step) : "unknown";
+}
+
+void print_since(const Verdict& verdict, Output& out) {
+  if (!verdict.previous || !verdict.report.since) return;
+  const Since& since = *verdict.report.since;
+  out.line(fmt::format("  since {} (step {} -> {}): {} of {} changed",
+                       escaped(verdict.previous->path), step_text(since.previous_step),
+                       step_text(since.step), since.changed, counted(since.compared, "tensor")));
+}
+
 void print_unprotected(const Verdict& verdict, Output& out) {
   // Against another checkpoint every value is compared, whatever is recorded.
   if (verdict.report.bytes_unprotected == 0 || verdict.against) return;
@@ -111,16 +123,35 @@ Json side_json(const Side& side) {
           {"mesh", side.mesh ? json_of(*side.mesh) : Json(nullptr)}};
 }
 
+Json number_or_null(const std::optional<std::int64_t>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+Json previous_json(const Verdict& verdict) {
+  if (!verdict.previous) return nullptr;
+  Json previous = side_json(*verdict.previous);
+  const Since since = verdict.report.since.value_or(Since{});
+  previous["step"] = number_or_null(since.previous_step);
+  previous["step_now"] = number_or_null(since.step);
+  previous["compared"] = since.compared;
+  previous["changed"] = since.changed;
+  return previous;
+}
+
 }  // namespace
 
 void print_verdict(const Verdict& verdict, Output& out) {
   if (verdict.against) {
     out.line(fmt::format("{}  against  {}", mesh_text(verdict.side), mesh_text(*verdict.against)));
   }
+  if (verdict.previous) {
+    out.line(fmt::format("{}  since  {}", mesh_text(verdict.side), mesh_text(*verdict.previous)));
+  }
   out.line(head_line(verdict, out));
   print_findings(verdict.report.findings, out);
   print_signature(verdict, out);
   print_equality(verdict, out);
+  print_since(verdict, out);
   print_unprotected(verdict, out);
   if (!verdict.failed || verdict.against) out.line(fmt::format("  {}", basis(verdict)));
   if (verdict.report.findings.empty()) return;
@@ -134,6 +165,7 @@ Json verdict_json(const Verdict& verdict) {
   document["status"] = verdict.failed ? "fail" : "ok";
   document["left"] = side_json(verdict.side);
   document["right"] = verdict.against ? side_json(*verdict.against) : Json(nullptr);
+  document["previous"] = previous_json(verdict);
   document["signature"] = signature_json(verdict.signature);
   document["level"] = to_string(report.level);
   document["recomputed"] = report.recomputed;

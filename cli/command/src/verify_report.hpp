@@ -31,6 +31,7 @@ struct Signature {
 struct Verdict {
   Side side;
   std::optional<Side> against;
+  std::optional<Side> previous;  ///< an earlier save of the same run
   Report report;
   std::optional<Signature> signature;  ///< null where none was checked, or it does not fit
   bool failed = false;                 ///< findings at or above --fail-on, or tensors that differ
