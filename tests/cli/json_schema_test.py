@@ -22,6 +22,11 @@ ROWS = [
     ("inspect", 0, "{hf} *.norm.weight"),
     ("inspect", 1, "inspect {hf} nothing*"),
     ("inspect", 0, "inspect {several}"),
+    ("inspect", 0, "inspect {steps}"),
+    ("latest", 0, "latest {steps}"),
+    ("latest", 0, "latest {several} --level header"),
+    ("latest", 1, "latest {unfinished}"),
+    ("error", 4, "latest {directory}"),
     ("plan", 0, "plan {ckpt} --mesh tp=4"),
     ("plan", 0, "plan {hf} --mesh tp=2,pp=2"),
     ("plan", 1, "plan {hf} --mesh tp=3"),
@@ -90,6 +95,9 @@ def make_inputs(program, fixtures, scratch):
     remesh("convert", places["hf"], places["ckpt"], "--mesh", "tp=2,pp=2", "--sign", places["key"])
     shutil.copytree(places["ckpt"], places["several"] / "one")
     shutil.copytree(places["hf"], places["several"] / "two")
+    places["steps"] = make_run(scratch / "steps", places["ckpt"])
+    places["unfinished"] = scratch / "unfinished"
+    places["unfinished"].joinpath(".step-1.remesh-0123456789abcdef").mkdir(parents=True)
     places["own"] = scratch / "own"
     shutil.copytree(places["hf"], places["own"])
     shutil.copytree(places["ckpt"], places["cut"])
@@ -110,6 +118,20 @@ def make_inputs(program, fixtures, scratch):
     with open(places["rates"], "wb") as file:
         subprocess.run([program, "bench", "io", scratch, "--size", "4MiB", "--json", "-q"], check=True, stdout=file)
     return places
+
+
+def make_run(run, ckpt):
+    """A run in which all that can be said of one is said."""
+    shutil.copytree(ckpt, run / "step-9")
+    shutil.copytree(ckpt, run / "step-10")
+    shutil.copytree(ckpt, run / "step-10.copy")
+    shutil.copytree(ckpt, run / "step-11")
+    (run / "step-11" / "COMMIT").unlink()
+    (run / "step-12").mkdir()
+    (run / ".step-13.remesh-0123456789abcdef").mkdir()
+    (run / "latest").write_text("step-9")
+    (run / "last").write_text("")
+    return run
 
 
 def problem_of(program, row, places, schemas, new):
