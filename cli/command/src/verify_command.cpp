@@ -20,6 +20,7 @@
 #include "remesh/store/seal.hpp"
 #include "remesh/store/signed_checkpoint.hpp"
 #include "remesh/verify/verify.hpp"
+#include "reports.hpp"
 #include "signing_keys.hpp"
 #include "verify_report.hpp"
 
@@ -29,11 +30,11 @@ namespace {
 struct Options {
   std::string path;
   std::string against;
-  std::string level = "full";
-  std::string fail_on = "error";
+  std::string level;
   std::string from;
   std::string key;
   std::string seal;
+  ReportOptions reports;
   TalkOptions talk;
   WorkOptions work;
 };
@@ -48,6 +49,7 @@ Opener opener(const FileSystem& files, const std::string& from, const std::strin
       side.format = catalog.format;
       side.mesh = catalog.layout.mesh();
       side.sealed = is_sealed(catalog);
+      side.opened = true;
     }
     return reader;
   };
@@ -73,6 +75,7 @@ Report judge(const Options& options, Session& session, Verdict& verdict) {
     return verify_against(machine.judge(), left, right, level);
   } catch (const Error& error) {
     if (!is_answer(error.code())) throw;
+    verdict.side.opened = false;  // the rest of it was not judged
     Report report;
     report.level = level;
     Finding finding;
@@ -143,24 +146,36 @@ void judge_signed(const Options& options, Session& session, Verdict& verdict) {
   }
 }
 
-bool failed(const Report& report, const std::string& fail_on) {
-  if (report.count(Severity::error) > 0 || report.equal != report.compared) return true;
-  return fail_on == "warn" && report.count(Severity::warn) > 0;
+// What differs is a finding too; only where some are ignored may there be fewer of these.
+bool failed(const Verdict& verdict, const Reports& reports) {
+  const Report& report = verdict.report;
+  const bool differs = report.equal != report.compared && verdict.ignored.findings.empty();
+  return differs || reports.fail(report.findings);
 }
 
-int run(const Options& options, Session& session) {
+std::vector<Side> sides_of(const Verdict& verdict) {
+  std::vector<Side> sides{verdict.side};
+  if (verdict.against) sides.push_back(*verdict.against);
+  return sides;
+}
+
+int run(Options options, Session& session) {
   check_format("--from", options.from);
+  const Reports reports(options.reports, session);
+  options.level = reports.level(options.level, "full");
   Verdict verdict;
   verdict.side.path = options.path;
-  if (!options.against.empty()) verdict.against = Side{options.against, {}, {}, false};
+  if (!options.against.empty()) verdict.against = Side{options.against, {}, {}, false, false};
   if (options.key.empty()) {
     verdict.report = judge(options, session, verdict);
   } else {
     judge_signed(options, session, verdict);
   }
-  verdict.failed = failed(verdict.report, options.fail_on);
+  verdict.ignored = reports.take_ignored(verdict.report.findings, sides_of(verdict));
+  verdict.failed = failed(verdict, reports);
   verdict.seconds = session.seconds();
   print_verdict(verdict, session.out);
+  warn_of_rules(verdict.ignored, session.out);
   session.out.document(verdict_json(verdict));
   return verdict.failed ? exit_code::no : exit_code::done;
 }
@@ -181,9 +196,7 @@ void add_options(CLI::App& verb, Options& options) {
   verb.add_option("--seal", options.seal,
                   "PATH has its seal here [remesh-seal.json in PATH, if there is one]")
       ->type_name("FILE");
-  verb.add_option("--fail-on", options.fail_on,
-                  "error or warn: from which severity on to exit 1 [error]")
-      ->check(CLI::IsMember({"error", "warn"}));
+  add_report_options(verb, options.reports);
   add_from_option(verb, options.from);
   add_work_options(verb, options.work);
   add_talk_options(verb, options.talk);

@@ -99,6 +99,17 @@ void print_signature(const Verdict& verdict, Output& out) {
   }
 }
 
+void print_count(const Verdict& verdict, Output& out) {
+  const Report& report = verdict.report;
+  if (report.findings.empty() && verdict.ignored.findings.empty()) return;
+  const std::string counts = count_line(report.findings, verdict.ignored);
+  if (report.findings.empty()) {
+    out.line(fmt::format("{}.", counts));
+  } else {
+    out.line(fmt::format("{}.  `remesh explain {}` says more", counts, first_id(report)));
+  }
+}
+
 Json signature_json(const std::optional<Signature>& signature) {
   if (!signature) return nullptr;
   return {{"key_id", signature->key_id}, {"files_checked", signature->files_checked}};
@@ -123,9 +134,8 @@ void print_verdict(const Verdict& verdict, Output& out) {
   print_equality(verdict, out);
   print_unprotected(verdict, out);
   if (!verdict.failed || verdict.against) out.line(fmt::format("  {}", basis(verdict)));
-  if (verdict.report.findings.empty()) return;
-  out.line(fmt::format("{}.  `remesh explain {}` says more", count_line(verdict.report.findings),
-                       first_id(verdict.report)));
+  print_ignored(verdict.ignored, out);
+  print_count(verdict, out);
 }
 
 Json verdict_json(const Verdict& verdict) {
@@ -139,7 +149,8 @@ Json verdict_json(const Verdict& verdict) {
   document["recomputed"] = report.recomputed;
   document["counts"] = {{"error", report.count(Severity::error)},
                         {"warn", report.count(Severity::warn)},
-                        {"note", report.count(Severity::note)}};
+                        {"note", report.count(Severity::note)},
+                        {"ignored", verdict.ignored.findings.size()}};
   document["tensors"] = report.tensors;
   document["files"] = report.files;
   document["bytes_read"] = report.bytes_read;
@@ -148,6 +159,7 @@ Json verdict_json(const Verdict& verdict) {
   document["equal"] = report.equal;
   document["seconds"] = verdict.seconds;
   document["findings"] = json_of(report.findings);
+  add_ignored(document, verdict.ignored);
   return document;
 }
 
