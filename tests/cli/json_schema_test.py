@@ -44,6 +44,8 @@ ROWS = [
     ("fingerprint", 0, "fingerprint {ckpt} -o {new}"),
     ("fingerprint", 0, "fingerprint {hf} --check {lock}"),
     ("fingerprint", 1, "fingerprint {hf} --check {wrong_lock}"),
+    ("fingerprint", 0, "fingerprint {hf} --check {wrong_lock} --ignore RM310 --ignore RM302"),
+    ("error", 2, "fingerprint {hf} --ignore RM310"),
     ("seal", 0, "seal {own}"),
     ("seal", 0, "seal {hf} -o {new} --sign {key}"),
     ("verify", 0, "verify {own}"),

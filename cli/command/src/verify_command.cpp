@@ -146,22 +146,28 @@ void judge_signed(const Options& options, Session& session, Verdict& verdict) {
   }
 }
 
-// What differs is a finding too; only where some are ignored may there be fewer of these.
-bool failed(const Verdict& verdict, const Reports& reports) {
-  const Report& report = verdict.report;
-  const bool differs = report.equal != report.compared && verdict.ignored.findings.empty();
-  return differs || reports.fail(report.findings);
+// What counts, and whether that is failure. What differs is a finding too; only where some are
+// ignored may there be fewer of these.
+Judgement settled(const Reports& reports, Verdict& verdict) {
+  Judgement judgement = judgement_of(verdict);
+  reports.settle(judgement);
+  Report& report = verdict.report;
+  const bool differs = report.equal != report.compared && judgement.ignored.findings.empty();
+  judgement.failed = judgement.failed || differs;
+  verdict.failed = judgement.failed;
+  verdict.ignored = judgement.ignored;
+  report.findings = judgement.findings;
+  return judgement;
 }
 
-std::vector<Side> sides_of(const Verdict& verdict) {
-  std::vector<Side> sides{verdict.side};
-  if (verdict.against) sides.push_back(*verdict.against);
-  return sides;
+std::vector<std::string> judged_paths(const Options& options) {
+  if (options.against.empty()) return {options.path};
+  return {options.path, options.against};
 }
 
 int run(Options options, Session& session) {
   check_format("--from", options.from);
-  const Reports reports(options.reports, session);
+  const Reports reports(options.reports, judged_paths(options), session);
   options.level = reports.level(options.level, "full");
   Verdict verdict;
   verdict.side.path = options.path;
@@ -171,11 +177,10 @@ int run(Options options, Session& session) {
   } else {
     judge_signed(options, session, verdict);
   }
-  verdict.ignored = reports.take_ignored(verdict.report.findings, sides_of(verdict));
-  verdict.failed = failed(verdict, reports);
   verdict.seconds = session.seconds();
+  const Judgement judgement = settled(reports, verdict);
   print_verdict(verdict, session.out);
-  warn_of_rules(verdict.ignored, session.out);
+  reports.write(judgement, session.out);
   session.out.document(verdict_json(verdict));
   return verdict.failed ? exit_code::no : exit_code::done;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -122,7 +123,56 @@ Json side_json(const Side& side) {
           {"mesh", side.mesh ? json_of(*side.mesh) : Json(nullptr)}};
 }
 
+// What a level looks for in one checkpoint.
+std::string families_of(const Report& report) {
+  return report.level == Level::deep ? "123456" : "12346";
+}
+
+std::vector<CheckGroup> groups_of(const Verdict& verdict) {
+  const std::string families = families_of(verdict.report);
+  if (!verdict.against) return {{verdict.side.path, "", families}};
+  return {{"left: " + verdict.side.path, "left", families},
+          {"right: " + verdict.against->path, "right", families},
+          {"left against right", "", verdict.report.level >= Level::full ? "35" : "3"}};
+}
+
+void add_side_facts(const Side& side, const std::string& prefix, Judgement& judgement) {
+  judgement.facts.emplace_back(prefix + "path", side.path);
+  judgement.facts.emplace_back(prefix + "format",
+                               side.format.empty() ? "not readable" : side.format);
+  judgement.facts.emplace_back(prefix + "mesh", mesh_text(side));
+}
+
 }  // namespace
+
+Judgement judgement_of(const Verdict& verdict) {
+  const Report& report = verdict.report;
+  Judgement judgement;
+  judgement.verb = "verify";
+  judgement.sides.push_back(verdict.side);
+  if (verdict.against) judgement.sides.push_back(*verdict.against);
+  judgement.groups = groups_of(verdict);
+  judgement.findings = report.findings;
+  judgement.seconds = verdict.seconds;
+  add_side_facts(verdict.side, verdict.against ? "left " : "", judgement);
+  if (verdict.against) add_side_facts(*verdict.against, "right ", judgement);
+  const auto add = [&](const char* name, std::string value) {
+    judgement.facts.emplace_back(name, std::move(value));
+  };
+  add("level", std::string(to_string(report.level)));
+  add("tensors", std::to_string(report.tensors));
+  add("files", std::to_string(report.files));
+  add("bytes read", format_bytes(report.bytes_read));
+  if (report.bytes_unprotected > 0 && !verdict.against) {
+    add("without recorded digest", format_bytes(report.bytes_unprotected));
+  }
+  if (verdict.against) {
+    add("equal", fmt::format("{} of {}", report.equal, counted(report.compared, "tensor")));
+  }
+  if (verdict.signature) add("signed by", verdict.signature->key_id);
+  add("seconds", fmt::format("{:.2f}", verdict.seconds));
+  return judgement;
+}
 
 void print_verdict(const Verdict& verdict, Output& out) {
   if (verdict.against) {

@@ -30,6 +30,9 @@ struct Verdict {
   double seconds = 0;
 };
 
+/// What the reports of all commands are made from: sides, groups of checks, findings and facts.
+Judgement judgement_of(const Verdict& verdict);
+
 void print_verdict(const Verdict& verdict, Output& out);
 Json verdict_json(const Verdict& verdict);
 
