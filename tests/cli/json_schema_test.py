@@ -44,10 +44,14 @@ ROWS = [
     ("verify", 0, "verify {ckpt} --key {key}.pub --level header"),
     ("verify", 1, "verify {cut} --key {key}.pub"),
     ("verify", 1, "verify {cut}"),
+    ("verify", 0, "verify {noted} --config {config} --ignore RM541 --fail-on warn"),
+    ("error", 2, "verify {ckpt} --ignore RM601"),
     ("fingerprint", 0, "fingerprint {ckpt}"),
     ("fingerprint", 0, "fingerprint {ckpt} -o {new}"),
     ("fingerprint", 0, "fingerprint {hf} --check {lock}"),
     ("fingerprint", 1, "fingerprint {hf} --check {wrong_lock}"),
+    ("fingerprint", 0, "fingerprint {hf} --check {wrong_lock} --ignore RM310 --ignore RM302"),
+    ("error", 2, "fingerprint {hf} --ignore RM310"),
     ("seal", 0, "seal {own}"),
     ("seal", 0, "seal {hf} -o {new} --sign {key}"),
     ("verify", 0, "verify {own}"),
@@ -112,6 +116,12 @@ def make_inputs(program, fixtures, scratch):
     remesh("fingerprint", places["ckpt"], "-o", places["lock"])
     lines = places["lock"].read_text().splitlines()
     places["wrong_lock"].write_text("\n".join(lines[:-1]) + "\n")
+    places["noted"] = scratch / "noted"
+    shutil.copytree(places["ckpt"], places["noted"])
+    (places["noted"] / "note").touch()
+    places["config"] = scratch / "remesh.toml"
+    places["config"].write_text('[[ignore]]\nid = "RM108"\nglob = "note"\nreason = "ours"\nexpires = 9999-12-31\n'
+                                '[[ignore]]\nid = "RM202"\nreason = "ours"\nexpires = 2020-01-01\n')
     places["directory"] = scratch / "directory"
     places["directory"].mkdir()
     places["rates"] = scratch / "rates"

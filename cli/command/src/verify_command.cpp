@@ -20,6 +20,7 @@
 #include "remesh/store/seal.hpp"
 #include "remesh/store/signed_checkpoint.hpp"
 #include "remesh/verify/verify.hpp"
+#include "reports.hpp"
 #include "signing_keys.hpp"
 #include "verify_report.hpp"
 
@@ -30,11 +31,11 @@ struct Options {
   std::string path;
   std::string against;
   std::string previous;
-  std::string level = "full";
-  std::string fail_on = "error";
+  std::string level;
   std::string from;
   std::string key;
   std::string seal;
+  ReportOptions reports;
   TalkOptions talk;
   WorkOptions work;
 };
@@ -48,6 +49,7 @@ std::unique_ptr<Reader> open_side(const FileSystem& files, const std::string& fr
     side.format = catalog.format;
     side.mesh = catalog.layout.mesh();
     side.sealed = is_sealed(catalog);
+    side.opened = true;
   }
   return reader;
 }
@@ -86,6 +88,7 @@ Report judge(const Options& options, Session& session, Verdict& verdict) {
     return verify_against(machine.judge(), left, right, level);
   } catch (const Error& error) {
     if (!is_answer(error.code())) throw;
+    verdict.side.opened = false;  // the rest of it was not judged
     Report report;
     report.level = level;
     Finding finding;
@@ -156,16 +159,35 @@ void judge_signed(const Options& options, Session& session, Verdict& verdict) {
   }
 }
 
-bool failed(const Report& report, const std::string& fail_on) {
-  if (report.count(Severity::error) > 0 || report.equal != report.compared) return true;
-  return fail_on == "warn" && report.count(Severity::warn) > 0;
+// What counts, and whether that is failure. What differs is a finding too; only where some are
+// ignored may there be fewer of these.
+Judgement settled(const Reports& reports, Verdict& verdict) {
+  Judgement judgement = judgement_of(verdict);
+  reports.settle(judgement);
+  Report& report = verdict.report;
+  const bool differs = report.equal != report.compared && judgement.ignored.findings.empty();
+  judgement.failed = judgement.failed || differs;
+  verdict.failed = judgement.failed;
+  verdict.ignored = judgement.ignored;
+  report.findings = judgement.findings;
+  return judgement;
 }
 
-int run(const Options& options, Session& session) {
+std::vector<std::string> judged_paths(const Options& options) {
+  std::vector<std::string> paths{options.path};
+  for (const std::string& other : {options.against, options.previous}) {
+    if (!other.empty()) paths.push_back(other);
+  }
+  return paths;
+}
+
+int run(Options options, Session& session) {
   check_format("--from", options.from);
+  const Reports reports(options.reports, judged_paths(options), session);
+  options.level = reports.level(options.level, "full");
   Verdict verdict;
   verdict.side.path = options.path;
-  if (!options.against.empty()) verdict.against = Side{options.against, {}, {}, false};
+  if (!options.against.empty()) verdict.against = Side{options.against, {}, {}, false, false};
   if (!options.previous.empty()) {
     if (parse_level(options.level) < Level::full) {
       throw Error(Errc::invalid_argument,
@@ -173,16 +195,17 @@ int run(const Options& options, Session& session) {
                               "deep",
                               options.level));
     }
-    verdict.previous = Side{options.previous, {}, {}, false};
+    verdict.previous = Side{options.previous, {}, {}, false, false};
   }
   if (options.key.empty()) {
     verdict.report = judge(options, session, verdict);
   } else {
     judge_signed(options, session, verdict);
   }
-  verdict.failed = failed(verdict.report, options.fail_on);
   verdict.seconds = session.seconds();
+  const Judgement judgement = settled(reports, verdict);
   print_verdict(verdict, session.out);
+  reports.write(judgement, session.out);
   session.out.document(verdict_json(verdict));
   return verdict.failed ? exit_code::no : exit_code::done;
 }
@@ -208,9 +231,7 @@ void add_options(CLI::App& verb, Options& options) {
   verb.add_option("--seal", options.seal,
                   "PATH has its seal here [remesh-seal.json in PATH, if there is one]")
       ->type_name("FILE");
-  verb.add_option("--fail-on", options.fail_on,
-                  "error or warn: from which severity on to exit 1 [error]")
-      ->check(CLI::IsMember({"error", "warn"}));
+  add_report_options(verb, options.reports);
   add_from_option(verb, options.from);
   add_work_options(verb, options.work);
   add_talk_options(verb, options.talk);
