@@ -82,11 +82,12 @@ std::vector<Listed> look_at_all(const FileSystem& files, const FileSystem::Path&
 
 // As far as the headers tell.
 std::optional<std::size_t> newest_readable(const TrainingRun& run, const std::vector<Listed>& all) {
-  for (const std::size_t entry : newest_first(run)) {
-    const auto listed = std::ranges::find(all, entry, &Listed::entry);
-    if (listed != all.end() && listed->summary) return entry;
-  }
-  return std::nullopt;
+  std::vector<bool> is_readable(run.entries.size());
+  for (const Listed& listed : all) is_readable[listed.entry] = listed.summary.has_value();
+  const std::vector<std::size_t> order = newest_first(run);
+  const auto newest =
+      std::ranges::find_if(order, [&](std::size_t entry) { return is_readable[entry]; });
+  return newest == order.end() ? std::nullopt : std::optional(*newest);
 }
 
 std::string state_text(const Listed& listed) {

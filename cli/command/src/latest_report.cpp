@@ -54,10 +54,11 @@ std::vector<std::string> ties(const TrainingRun& run, const Latest& latest) {
   const RunEntry& taken = run.entries[latest.found->entry];
   for (std::size_t k = 0; k < run.entries.size(); ++k) {
     const RunEntry& entry = run.entries[k];
+    const bool is_other = k != latest.found->entry && !entry.is_leftover;
+    if (!is_other || entry.step != taken.step) continue;
     const bool is_rejected =
         std::ranges::find(latest.rejected, k, &Found::entry) != latest.rejected.end();
-    if (k == latest.found->entry || is_rejected || entry.is_leftover) continue;
-    if (entry.step == taken.step) names.push_back(entry.name);
+    if (!is_rejected) names.push_back(entry.name);
   }
   return names;
 }
