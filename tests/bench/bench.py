@@ -197,6 +197,28 @@ class Bench:
         self.note("verify.full.seconds", seconds, "s", "ours")
         shutil.rmtree(home)
 
+    def diff(self):
+        name = "diff.vs_cat"
+        if not self.wants(name):
+            return
+        home = self.places["tmpfs"]
+        shutil.rmtree(home, ignore_errors=True)
+        hf, native = home / "hf", home / "native"
+        self.make("llama-6gib.json", hf)
+        self.remesh("convert", hf, native, "--mesh", "tp=4")
+
+        def cat():
+            return self.run("sh", "-c", 'cat "$0"/*.h5 "$1"/*.safetensors > /dev/null', native, hf)[0]
+
+        def ours():
+            return self.remesh("diff", native, hf)[0]
+
+        ratio, seconds, _ = self.pairs(ours, cat)
+        self.note(name, ratio, "ratio",
+                  "seconds of cat of both sides' files > /dev/null / diff; native tp=4, HF, 6 GiB each, all equal, tmpfs")
+        self.note("diff.seconds", seconds, "s", "ours")
+        shutil.rmtree(home)
+
     def inspect(self):
         names = [f"inspect.100k.{kind}.seconds" for kind in ("hf", "native")]
         if not self.wants(*names):
@@ -256,6 +278,7 @@ def main(build, out, wanted=""):
     bench.speed("disk")
     bench.pieces()
     bench.verify()
+    bench.diff()
     bench.memory()
     measure_compression(bench)
     bench.inspect()  # last: it holds a list of 100,000 tensors

@@ -15,8 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-VERBS = ["inspect", "plan", "reshard", "convert", "verify", "latest", "fingerprint", "seal", "repair", "bench",
-         "explain", "env", "completion"]
+VERBS = ["inspect", "plan", "reshard", "convert", "verify", "latest", "diff", "fingerprint", "seal",
+         "repair", "bench", "explain", "env", "completion"]
 
 
 def examples_of(program, verb):

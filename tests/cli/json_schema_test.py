@@ -46,6 +46,10 @@ ROWS = [
     ("verify", 1, "verify {cut}"),
     ("verify", 0, "verify {noted} --config {config} --ignore RM541 --fail-on warn"),
     ("error", 2, "verify {ckpt} --ignore RM601"),
+    ("diff", 0, "diff {ckpt} {hf}"),
+    ("diff", 1, "diff {ckpt} {changed}"),
+    ("diff", 0, "diff {ckpt} {changed} --max-ulps 1000 --atol 1e9 --include *norm*"),
+    ("diff", 1, "diff {state} {ckpt} --limit 3"),
     ("fingerprint", 0, "fingerprint {ckpt}"),
     ("fingerprint", 0, "fingerprint {ckpt} -o {new}"),
     ("fingerprint", 0, "fingerprint {hf} --check {lock}"),
@@ -114,6 +118,13 @@ def make_inputs(program, fixtures, scratch):
     content[-1] ^= 1
     shard.write_bytes(content)
     remesh("fingerprint", places["ckpt"], "-o", places["lock"])
+    places["state"] = Path(fixtures, "llama-state").resolve()
+    places["changed"] = scratch / "changed"
+    shutil.copytree(places["hf"], places["changed"])
+    weights = places["changed"] / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
     lines = places["lock"].read_text().splitlines()
     places["wrong_lock"].write_text("\n".join(lines[:-1]) + "\n")
     places["noted"] = scratch / "noted"
