@@ -2,6 +2,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -111,6 +112,9 @@ void report_layers(const Misfits& misfits, std::vector<Finding>& findings) {
   Finding finding;
   finding.id = "RM305";
   finding.tensor = misfits.missing.front().name;
+  for (const TensorDesc& desc : std::span(misfits.missing).subspan(1)) {
+    finding.more_tensors.push_back(desc.name);
+  }
   finding.found = fmt::format("{} layers", misfits.layers_there);
   finding.expected = fmt::format("{} layers", layers);
   finding.message = fmt::format(

@@ -82,6 +82,9 @@ Finding about_tensor(const char* id, Severity severity, const ReadNumbers& read,
 Finding about_element(const char* id, Severity severity, const ReadNumbers& read,
                       std::size_t tensor, Index number);
 
+/// Makes the finding about all of these. Precondition: there is one.
+void name_tensors(Finding& finding, const ReadNumbers& read, std::span<const std::size_t> tensors);
+
 /// "'a', 'b', 'c' and 4 more".
 std::string listed(const ReadNumbers& read, std::span<const std::size_t> tensors);
 
