@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,10 @@ struct Judged {
   std::vector<Digest> digests;  ///< in catalog order; empty if there are none to be had
 };
 
-/// Judges one checkpoint. `want_digests`: recompute them even where `level` would not.
-Judged judge(const JudgeContext& context, const Suspect& suspect, Level level, bool want_digests);
+/// Judges one checkpoint. `want_digests`: recompute them even where `level` would not. `subset`:
+/// read that part alone.
+Judged judge(const JudgeContext& context, const Suspect& suspect, Level level, bool want_digests,
+             const std::optional<Subset>& subset = std::nullopt);
 
 /// Orders findings by file, offset, tensor, id.
 void sort_findings(std::vector<Finding>& findings);

@@ -17,6 +17,8 @@ bool is_of_bytes(const Finding& finding) {
          (finding.id.starts_with("RM2") || finding.id == "RM301" || finding.id == "RM304");
 }
 
+}  // namespace
+
 std::vector<bool> sound_tensors(const Reader& reader, std::span<const Finding> findings) {
   std::set<std::string_view> tensors;
   std::set<std::string_view> files;
@@ -39,8 +41,6 @@ std::vector<bool> sound_tensors(const Reader& reader, std::span<const Finding> f
   }
   return sound;
 }
-
-}  // namespace
 
 std::string_view ReadNumbers::state(std::size_t tensor) const {
   return parameters[tensor] < 0 ? std::string_view() : parse_state_name(desc(tensor).name)->state;

@@ -32,6 +32,9 @@ struct ReadNumbers {
   bool all_zero(std::size_t tensor) const;
 };
 
+/// For each tensor: whether no finding says that bytes of it are not there, or not as recorded.
+std::vector<bool> sound_tensors(const Reader& reader, std::span<const Finding> findings);
+
 /// Adds what the numbers tell to `findings`, which has all that is known of the checkpoint's bytes.
 void check_numbers(const JudgeContext& context, const Reader& reader, const Numbers& numbers,
                    std::span<const Digest> digests, std::vector<Finding>& findings);
