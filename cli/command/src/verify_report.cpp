@@ -39,9 +39,19 @@ std::string head_line(const Verdict& verdict, const Output& out) {
                      format_seconds(verdict.seconds));
 }
 
+std::string part_text(const Subset& subset) {
+  return fmt::format("part {} of {}", subset.number, subset.count);
+}
+
 // What the word "ok" rests on.
-std::string_view basis(const Verdict& verdict) {
+std::string basis(const Verdict& verdict) {
   const Report& report = verdict.report;
+  if (report.subset) {
+    return fmt::format("{} was read{}; digests of tensors were not proved: that needs every byte{}",
+                       part_text(*report.subset),
+                       report.bytes_unprotected == 0 ? ", and is as recorded" : "",
+                       report.level == Level::deep ? ", and so do their numbers" : "");
+  }
   if (report.recomputed && verdict.side.sealed && !verdict.against) {
     return "digests were recomputed from every byte, and are those of the seal";
   }
@@ -90,7 +100,7 @@ void print_signature(const Verdict& verdict, Output& out) {
   if (!verdict.signature) return;
   const auto& [key_id, what, files, checked] = *verdict.signature;
   const std::string who = fmt::format("  signed by {}: {}", key_id, what);
-  if (verdict.report.level < Level::full) {
+  if (verdict.report.level < Level::full || verdict.report.subset) {
     out.line(
         fmt::format("{}; files were not compared with the signature, `--level full` does", who));
   } else if (checked == files) {
@@ -116,6 +126,11 @@ Json signature_json(const std::optional<Signature>& signature) {
   return {{"key_id", signature->key_id}, {"files_checked", signature->files_checked}};
 }
 
+Json subset_json(const std::optional<Subset>& subset) {
+  if (!subset) return nullptr;
+  return {{"number", subset->number}, {"count", subset->count}};
+}
+
 Json side_json(const Side& side) {
   return {{"path", side.path},
           {"format", text_or_null(side.format)},
@@ -125,7 +140,7 @@ Json side_json(const Side& side) {
 
 // What a level looks for in one checkpoint.
 std::string families_of(const Report& report) {
-  return report.level == Level::deep ? "123456" : "12346";
+  return report.level == Level::deep && !report.subset ? "123456" : "12346";
 }
 
 std::vector<CheckGroup> groups_of(const Verdict& verdict) {
@@ -154,12 +169,14 @@ Judgement judgement_of(const Verdict& verdict) {
   judgement.groups = groups_of(verdict);
   judgement.findings = report.findings;
   judgement.seconds = verdict.seconds;
+  judgement.numbers = report.numbers;
   add_side_facts(verdict.side, verdict.against ? "left " : "", judgement);
   if (verdict.against) add_side_facts(*verdict.against, "right ", judgement);
   const auto add = [&](const char* name, std::string value) {
     judgement.facts.emplace_back(name, std::move(value));
   };
   add("level", std::string(to_string(report.level)));
+  if (report.subset) add("read", part_text(*report.subset));
   add("tensors", std::to_string(report.tensors));
   add("files", std::to_string(report.files));
   add("bytes read", format_bytes(report.bytes_read));
@@ -184,6 +201,9 @@ void print_verdict(const Verdict& verdict, Output& out) {
   print_equality(verdict, out);
   print_unprotected(verdict, out);
   if (!verdict.failed || verdict.against) out.line(fmt::format("  {}", basis(verdict)));
+  if (verdict.failed && verdict.report.subset) {
+    out.line(fmt::format("  only {} was read", part_text(*verdict.report.subset)));
+  }
   print_ignored(verdict.ignored, out);
   print_count(verdict, out);
 }
@@ -196,6 +216,7 @@ Json verdict_json(const Verdict& verdict) {
   document["right"] = verdict.against ? side_json(*verdict.against) : Json(nullptr);
   document["signature"] = signature_json(verdict.signature);
   document["level"] = to_string(report.level);
+  document["subset"] = subset_json(report.subset);
   document["recomputed"] = report.recomputed;
   document["counts"] = {{"error", report.count(Severity::error)},
                         {"warn", report.count(Severity::warn)},
