@@ -183,6 +183,16 @@ class Page(unittest.TestCase):
                               f"document.getElementById('filters').elements.text.value = 'GATE_proj'; {change}")
         self.assertTrue(0 < self.browser.evaluate(shown) < everything)
 
+    def test_a_link_unfolds_what_it_leads_to(self):
+        self.browser.show((self.home / "bad.html").as_uri(), 1200)
+        is_open = "document.getElementById('explain-RM203').open"
+        self.assertFalse(self.browser.evaluate(is_open))
+        self.browser.evaluate("document.querySelector('a[href=\"#explain-RM203\"]').click()")
+        for _ in range(50):
+            if self.browser.evaluate(is_open):
+                return
+        self.fail("it stays folded")
+
     def test_it_works_without_its_script(self):
         self.browser.call("Emulation.setScriptExecutionDisabled", value=True)
         try:

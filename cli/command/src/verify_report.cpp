@@ -143,12 +143,17 @@ std::string families_of(const Report& report) {
   return report.level == Level::deep && !report.subset ? "123456" : "12346";
 }
 
+// Of what could not be opened nothing was looked for.
 std::vector<CheckGroup> groups_of(const Verdict& verdict) {
-  const std::string families = families_of(verdict.report);
-  if (!verdict.against) return {{verdict.side.path, "", families}};
-  return {{"left: " + verdict.side.path, "left", families},
-          {"right: " + verdict.against->path, "right", families},
-          {"left against right", "", verdict.report.level >= Level::full ? "35" : "3"}};
+  const auto families = [&](const Side& side) {
+    return side.opened ? families_of(verdict.report) : std::string();
+  };
+  if (!verdict.against) return {{verdict.side.path, "", families(verdict.side)}};
+  std::string compared = verdict.report.level >= Level::full ? "35" : "3";
+  if (!verdict.side.opened || !verdict.against->opened) compared.clear();
+  return {{"left: " + verdict.side.path, "left", families(verdict.side)},
+          {"right: " + verdict.against->path, "right", families(*verdict.against)},
+          {"left against right", "", compared}};
 }
 
 void add_side_facts(const Side& side, const std::string& prefix, Judgement& judgement) {
