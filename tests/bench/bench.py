@@ -176,8 +176,8 @@ class Bench:
                       "seconds of memcpy of the same bytes on all cores, touched memory / ours")
 
     def verify(self):
-        name = "verify.full.vs_cat"
-        if not self.wants(name):
+        names = ["verify.full.vs_cat", "verify.deep.vs_cat"]
+        if not self.wants(*names):
             return
         home = self.places["tmpfs"]
         shutil.rmtree(home, ignore_errors=True)
@@ -189,12 +189,62 @@ class Bench:
         def cat():
             return self.run("sh", "-c", 'cat "$0"/*.h5 > /dev/null', native)[0]
 
+        for name in names:
+            level = name.split(".")[1]
+            if not self.wants(name):
+                continue
+            ratio, seconds, _ = self.pairs(lambda level=level: self.remesh("verify", native, "--level", level)[0], cat)
+            self.note(name, ratio, "ratio",
+                      f"seconds of cat FILES > /dev/null / verify --level {level}; native tp=4, 6 GiB, bf16, tmpfs")
+            self.note(f"verify.{level}.seconds", seconds, "s", "ours")
+        shutil.rmtree(home)
+
+    def verify_narrow(self):
+        """Numbers of one byte: the most to count for each byte that is read."""
+        name = "verify.deep.f8.vs_cat"
+        if not self.wants(name):
+            return
+        home = self.places["tmpfs"]
+        shutil.rmtree(home, ignore_errors=True)
+        hf, native = home / "hf", home / "native"
+        hf.mkdir(parents=True)
+        each, count = 1 << 26, 16
+        tensors = {f"layers.{i}.weight": {"dtype": "F8_E4M3", "shape": [each // 4096, 4096],
+                                          "data_offsets": [i * each, (i + 1) * each]} for i in range(count)}
+        text = json.dumps(tensors, separators=(",", ":")).encode()
+        text += b" " * (-len(text) % 8)
+        no_nan = bytes.maketrans(b"\x7f\xff", b"\x3f\xbf")
+        with open(hf / "model.safetensors", "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text)
+            for _ in range(count):
+                file.write(os.urandom(each).translate(no_nan))
+        self.remesh("convert", hf, native)
+        shutil.rmtree(hf)
+        ratio, _, _ = self.pairs(lambda: self.remesh("verify", native, "--level", "deep")[0],
+                                 lambda: self.run("sh", "-c", 'cat "$0"/*.h5 > /dev/null', native)[0])
+        self.note(name, ratio, "ratio", "the same with --level deep of 1 GiB of f8_e4m3, any of its numbers, one rank")
+        shutil.rmtree(home)
+
+    def diff(self):
+        name = "diff.vs_cat"
+        if not self.wants(name):
+            return
+        home = self.places["tmpfs"]
+        shutil.rmtree(home, ignore_errors=True)
+        hf, native = home / "hf", home / "native"
+        self.make("llama-6gib.json", hf)
+        self.remesh("convert", hf, native, "--mesh", "tp=4")
+
+        def cat():
+            return self.run("sh", "-c", 'cat "$0"/*.h5 "$1"/*.safetensors > /dev/null', native, hf)[0]
+
         def ours():
-            return self.remesh("verify", native)[0]
+            return self.remesh("diff", native, hf)[0]
 
         ratio, seconds, _ = self.pairs(ours, cat)
-        self.note(name, ratio, "ratio", "seconds of cat FILES > /dev/null / verify --level full; native tp=4, 6 GiB, tmpfs")
-        self.note("verify.full.seconds", seconds, "s", "ours")
+        self.note(name, ratio, "ratio",
+                  "seconds of cat of both sides' files > /dev/null / diff; native tp=4, HF, 6 GiB each, all equal, tmpfs")
+        self.note("diff.seconds", seconds, "s", "ours")
         shutil.rmtree(home)
 
     def inspect(self):
@@ -256,6 +306,8 @@ def main(build, out, wanted=""):
     bench.speed("disk")
     bench.pieces()
     bench.verify()
+    bench.verify_narrow()
+    bench.diff()
     bench.memory()
     measure_compression(bench)
     bench.inspect()  # last: it holds a list of 100,000 tensors

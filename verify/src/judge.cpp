@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <tuple>
 
@@ -299,13 +298,6 @@ void Judge::check_share(const Share& share) {
   report_bad(std::move(bad));
 }
 
-// How a checkpoint is to be looked at.
-struct Wanted {
-  Level level = Level::full;
-  bool digests = false;  // even where the level would not recompute them
-  std::optional<Subset> subset;
-};
-
 std::set<std::string> each(std::string Finding::*what, const std::vector<Finding>& findings) {
   std::set<std::string> names;
   for (const Finding& finding : findings) names.insert(finding.*what);
@@ -327,27 +319,27 @@ std::unique_ptr<Reader> open_for_judging(const Opener& open, Findings& findings)
   }
 }
 
-void look_at_bytes(const JudgeContext& context, const Wanted& wanted, Judged& judged) {
+void look_at_bytes(const JudgeContext& context, Level level, const Wanted& want, Judged& judged) {
   CollectedFindings collected;
   const TolerantReader reader(*judged.reader, each(&Finding::file, judged.report.findings),
                               collected);
   Judge judging(context, reader, judged);
-  std::optional<Numbers> numbers;
-  if (wanted.level == Level::deep && !wanted.subset) {
-    numbers.emplace(reader.catalog().tensors, reader.extents());
+  if ((level == Level::deep && !want.subset) || want.numbers) {
+    judged.numbers = std::make_unique<Numbers>(reader.catalog().tensors, reader.extents());
   }
-  if (wanted.subset) {
-    judging.check_share(part_of(reader.extents(), *wanted.subset));
-  } else if (wanted.level >= Level::full || wanted.digests) {
-    judging.check_all(numbers ? &*numbers : nullptr);
-  } else if (wanted.level == Level::quick) {
+  if (want.subset) {
+    judging.check_share(part_of(reader.extents(), *want.subset));
+  } else if (level >= Level::full || want.digests) {
+    judging.check_all(judged.numbers.get());
+  } else if (level == Level::quick) {
     judging.check_share(sample_of(reader.extents()));
   }
   std::vector<Finding>& findings = judged.report.findings;
   std::ranges::move(collected.all, std::back_inserter(findings));
-  if (!numbers) return;
-  judged.report.numbers = tensor_numbers(*judged.reader, *numbers, findings);
-  check_numbers(context, *judged.reader, *numbers, judged.digests, findings);
+  if (level != Level::deep || !judged.numbers) return;
+  const ReadNumbers read = read_numbers(*judged.reader, *judged.numbers, judged.digests, findings);
+  judged.report.numbers = tensor_numbers(read);
+  check_numbers(context, read, findings);
 }
 
 // What the system refused is no answer about the checkpoint.
@@ -369,11 +361,10 @@ void sort_findings(std::vector<Finding>& findings) {
   std::ranges::stable_sort(findings, {}, key);
 }
 
-Judged judge(const JudgeContext& context, const Suspect& suspect, Level level, bool want_digests,
-             const std::optional<Subset>& subset) {
+Judged judge(const JudgeContext& context, const Suspect& suspect, Level level, const Wanted& want) {
   Judged judged;
   judged.report.level = level;
-  judged.report.subset = subset;
+  judged.report.subset = want.subset;
   CollectedFindings collected;
   judged.reader = open_for_judging(suspect.open, collected);
   refuse_unjudged(collected.all);
@@ -385,7 +376,7 @@ Judged judge(const JudgeContext& context, const Suspect& suspect, Level level, b
   }
   judged.report.findings = std::move(collected.all);
   if (judged.reader) {
-    look_at_bytes(context, {level, want_digests, subset}, judged);
+    look_at_bytes(context, level, want, judged);
     if (level == Level::deep) {
       judged.report.views =
           check_hdf5_views(context, suspect.view, *judged.reader, judged.report.findings);
@@ -393,6 +384,13 @@ Judged judge(const JudgeContext& context, const Suspect& suspect, Level level, b
     if (judged.digests.empty()) judged.digests = judged.reader->catalog().digests;
   }
   sort_findings(judged.report.findings);
+  return judged;
+}
+
+Judged read_all(const JudgeContext& context, std::unique_ptr<Reader> reader) {
+  Judged judged;
+  judged.reader = std::move(reader);
+  look_at_bytes(context, Level::full, {.numbers = true}, judged);
   return judged;
 }
 

@@ -17,8 +17,6 @@ bool is_of_bytes(const Finding& finding) {
          (finding.id.starts_with("RM2") || finding.id == "RM301" || finding.id == "RM304");
 }
 
-}  // namespace
-
 std::vector<bool> sound_tensors(const Reader& reader, std::span<const Finding> findings) {
   std::set<std::string_view> tensors;
   std::set<std::string_view> files;
@@ -42,6 +40,8 @@ std::vector<bool> sound_tensors(const Reader& reader, std::span<const Finding> f
   return sound;
 }
 
+}  // namespace
+
 std::string_view ReadNumbers::state(std::size_t tensor) const {
   return parameters[tensor] < 0 ? std::string_view() : parse_state_name(desc(tensor).name)->state;
 }
@@ -51,10 +51,14 @@ bool ReadNumbers::all_zero(std::size_t tensor) const {
   return counts.elements > 0 && counts.zeros == counts.elements;
 }
 
-void check_numbers(const JudgeContext& context, const Reader& reader, const Numbers& numbers,
-                   std::span<const Digest> digests, std::vector<Finding>& findings) {
-  const ReadNumbers read{reader, numbers, digests, sound_tensors(reader, findings),
-                         parameters_of(reader.catalog().tensors)};
+ReadNumbers read_numbers(const Reader& reader, const Numbers& numbers,
+                         std::span<const Digest> digests, std::span<const Finding> findings) {
+  return {reader, numbers, digests, sound_tensors(reader, findings),
+          parameters_of(reader.catalog().tensors)};
+}
+
+void check_numbers(const JudgeContext& context, const ReadNumbers& read,
+                   std::vector<Finding>& findings) {
   check_values(read, findings);
   check_optimizer_states(read, findings);
   check_masters(context, read, findings);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "number_checks.hpp"
-
 namespace remesh::detail {
 namespace {
 
@@ -43,15 +41,12 @@ TensorNumbers described(const TensorDesc& desc, const NumberCounts& counts) {
 
 }  // namespace
 
-std::vector<TensorNumbers> tensor_numbers(const Reader& reader, const Numbers& numbers,
-                                          std::span<const Finding> findings) {
-  const std::vector<TensorDesc>& tensors = reader.catalog().tensors;
-  const std::vector<bool> sound = sound_tensors(reader, findings);
+std::vector<TensorNumbers> tensor_numbers(const ReadNumbers& read) {
   std::vector<TensorNumbers> all;
-  all.reserve(tensors.size());
-  for (std::size_t k = 0; k < tensors.size(); ++k) {
-    if (!sound[k] || !is_counted(tensors[k].dtype)) continue;
-    all.push_back(described(tensors[k], numbers.of(k)));
+  all.reserve(read.sound.size());
+  for (std::size_t k = 0; k < read.sound.size(); ++k) {
+    if (!read.sound[k] || !is_counted(read.desc(k).dtype)) continue;
+    all.push_back(described(read.desc(k), read.numbers.of(k)));
   }
   return all;
 }

@@ -23,6 +23,8 @@ int main(int argc, char** argv) {
       Command{"reshard", remesh::add_reshard},
       Command{"convert", remesh::add_convert},
       Command{"verify", remesh::add_verify},
+      Command{"latest", remesh::add_latest},
+      Command{"diff", remesh::add_diff},
       Command{"fingerprint", remesh::add_fingerprint},
       Command{"seal", remesh::add_seal},
       Command{"repair", remesh::add_repair},

@@ -33,6 +33,7 @@ namespace {
 struct Options {
   std::string path;
   std::string against;
+  std::string previous;
   std::string level;
   std::string from;
   std::string key;
@@ -44,19 +45,24 @@ struct Options {
 };
 
 // Opens a side and notes what it is.
+std::unique_ptr<Reader> open_side(const FileSystem& files, const std::string& from,
+                                  const std::string& seal, Findings& findings, Side& side) {
+  auto reader = open_reader(files, side.path, from, findings, seal);
+  if (reader) {
+    const Catalog& catalog = reader->catalog();
+    side.format = catalog.format;
+    side.mesh = catalog.layout.mesh();
+    side.sealed = is_sealed(catalog);
+    side.opened = true;
+    side.layer_bytes = bytes_by_layer(catalog.tensors);
+  }
+  return reader;
+}
+
 Opener opener(const FileSystem& files, const std::string& from, const std::string& seal,
               Side& side) {
   return [&files, &from, &seal, &side](Findings& findings) {
-    auto reader = open_reader(files, side.path, from, findings, seal);
-    if (reader) {
-      const Catalog& catalog = reader->catalog();
-      side.format = catalog.format;
-      side.mesh = catalog.layout.mesh();
-      side.sealed = is_sealed(catalog);
-      side.opened = true;
-      side.layer_bytes = bytes_by_layer(catalog.tensors);
-    }
-    return reader;
+    return open_side(files, from, seal, findings, side);
   };
 }
 
@@ -88,9 +94,16 @@ Report judge(const Options& options, Session& session, Verdict& verdict) {
   const Level level = parse_level(options.level).value_or(Level::full);
   const std::string detected;
   const std::string none;
+  // It is not on trial: where it cannot be used there is no answer.
+  std::unique_ptr<Reader> previous;
+  if (verdict.previous) {
+    StrictFindings strict;
+    previous = open_side(files, detected, none, strict, *verdict.previous);
+  }
   const Suspect left{opener(files, options.from, options.seal, verdict.side),
                      hdf5_viewer(files, verdict.side.path, session.stop)};
   try {
+    if (previous) return verify_since(machine.judge(), left, std::move(previous), level);
     if (!verdict.against) {
       return verify(machine.judge(), left, level, parse_subset(options.subset));
     }
@@ -186,8 +199,11 @@ Judgement settled(const Reports& reports, Verdict& verdict) {
 }
 
 std::vector<std::string> judged_paths(const Options& options) {
-  if (options.against.empty()) return {options.path};
-  return {options.path, options.against};
+  std::vector<std::string> paths{options.path};
+  for (const std::string& other : {options.against, options.previous}) {
+    if (!other.empty()) paths.push_back(other);
+  }
+  return paths;
 }
 
 int run(Options options, Session& session) {
@@ -197,6 +213,15 @@ int run(Options options, Session& session) {
   Verdict verdict;
   verdict.side.path = options.path;
   if (!options.against.empty()) verdict.against = Side{options.against, {}, {}, false, false};
+  if (!options.previous.empty()) {
+    if (parse_level(options.level) < Level::full) {
+      throw Error(Errc::invalid_argument,
+                  fmt::format("--previous reads every byte; --level {} does not: say full or "
+                              "deep",
+                              options.level));
+    }
+    verdict.previous = Side{options.previous, {}, {}, false, false};
+  }
   if (options.key.empty()) {
     verdict.report = judge(options, session, verdict);
   } else {
@@ -216,6 +241,12 @@ void add_options(CLI::App& verb, Options& options) {
       verb.add_option("--against", options.against,
                       "prove that this one holds the same tensors, whatever its mesh and format")
           ->type_name("OTHER");
+  CLI::Option* previous =
+      verb.add_option("--previous", options.previous,
+                      "an earlier save of the same run, in any mesh and format: is this what "
+                      "training makes of it?")
+          ->type_name("EARLIER")
+          ->excludes(against);
   verb.add_option(
           "--level", options.level,
           "header (no payload), quick (some blocks), full (every byte) or deep (and numbers are "
@@ -225,7 +256,8 @@ void add_options(CLI::App& verb, Options& options) {
                   "of what full and deep read, only the i-th of n parts: for scrubs that take n "
                   "nights")
       ->type_name("i/n")
-      ->excludes(against);
+      ->excludes(against)
+      ->excludes(previous);
   verb.add_option("--key", options.key,
                   "PATH must be signed by this minisign key: a file, or 56 characters of base64")
       ->type_name("PUBLIC_KEY");
@@ -242,10 +274,10 @@ void add_options(CLI::App& verb, Options& options) {
 
 CLI::App* add_verify(CLI::App& program, Request& request) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb =
-      add_verb(program, "verify", "is a checkpoint whole and true; is it equal to another",
-               {"remesh verify CKPT --against HF_DIR", "remesh verify CKPT --level deep --html OUT",
-                "remesh verify CKPT --key KEY.pub --fail-on warn --json"});
+  CLI::App* verb = add_verb(
+      program, "verify", "is a checkpoint whole and true; is it equal to another",
+      {"remesh verify CKPT --against HF_DIR", "remesh verify CKPT --previous OTHER --level deep",
+       "remesh verify CKPT --key KEY.pub --fail-on warn --html OUT"});
   add_options(*verb, *options);
   verb->callback([options, &request] {
     request.talk = options->talk;

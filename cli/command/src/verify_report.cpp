@@ -87,6 +87,18 @@ void print_equality(const Verdict& verdict, Output& out) {
                        different == 0 ? "" : fmt::format(", {} different", different)));
 }
 
+std::string step_text(const std::optional<std::int64_t>& step) {
+  return step ? std::to_string(*step) : "unknown";
+}
+
+void print_since(const Verdict& verdict, Output& out) {
+  if (!verdict.previous || !verdict.report.since) return;
+  const Since& since = *verdict.report.since;
+  out.line(fmt::format("  since {} (step {} -> {}): {} of {} changed",
+                       escaped(verdict.previous->path), step_text(since.previous_step),
+                       step_text(since.step), since.changed, counted(since.compared, "tensor")));
+}
+
 void print_unprotected(const Verdict& verdict, Output& out) {
   // Against another checkpoint every value is compared, whatever is recorded.
   if (verdict.report.bytes_unprotected == 0 || verdict.against) return;
@@ -138,9 +150,25 @@ Json side_json(const Side& side) {
           {"mesh", side.mesh ? json_of(*side.mesh) : Json(nullptr)}};
 }
 
+Json number_or_null(const std::optional<std::int64_t>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+Json previous_json(const Verdict& verdict) {
+  if (!verdict.previous) return nullptr;
+  Json previous = side_json(*verdict.previous);
+  const Since since = verdict.report.since.value_or(Since{});
+  previous["step"] = number_or_null(since.previous_step);
+  previous["step_now"] = number_or_null(since.step);
+  previous["compared"] = since.compared;
+  previous["changed"] = since.changed;
+  return previous;
+}
+
 // What a level looks for in one checkpoint.
 std::string families_of(const Report& report) {
-  return report.level == Level::deep && !report.subset ? "123456" : "12346";
+  const bool has_numbers = (report.level == Level::deep && !report.subset) || report.since;
+  return has_numbers ? "123456" : "12346";
 }
 
 // Of what could not be opened nothing was looked for.
@@ -177,6 +205,7 @@ Judgement judgement_of(const Verdict& verdict) {
   judgement.numbers = report.numbers;
   add_side_facts(verdict.side, verdict.against ? "left " : "", judgement);
   if (verdict.against) add_side_facts(*verdict.against, "right ", judgement);
+  if (verdict.previous) add_side_facts(*verdict.previous, "earlier ", judgement);
   const auto add = [&](const char* name, std::string value) {
     judgement.facts.emplace_back(name, std::move(value));
   };
@@ -200,10 +229,14 @@ void print_verdict(const Verdict& verdict, Output& out) {
   if (verdict.against) {
     out.line(fmt::format("{}  against  {}", mesh_text(verdict.side), mesh_text(*verdict.against)));
   }
+  if (verdict.previous) {
+    out.line(fmt::format("{}  since  {}", mesh_text(verdict.side), mesh_text(*verdict.previous)));
+  }
   out.line(head_line(verdict, out));
   print_findings(verdict.report.findings, out);
   print_signature(verdict, out);
   print_equality(verdict, out);
+  print_since(verdict, out);
   print_unprotected(verdict, out);
   if (!verdict.failed || verdict.against) out.line(fmt::format("  {}", basis(verdict)));
   if (verdict.failed && verdict.report.subset) {
@@ -219,6 +252,7 @@ Json verdict_json(const Verdict& verdict) {
   document["status"] = verdict.failed ? "fail" : "ok";
   document["left"] = side_json(verdict.side);
   document["right"] = verdict.against ? side_json(*verdict.against) : Json(nullptr);
+  document["previous"] = previous_json(verdict);
   document["signature"] = signature_json(verdict.signature);
   document["level"] = to_string(report.level);
   document["subset"] = subset_json(report.subset);

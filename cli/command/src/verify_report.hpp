@@ -23,7 +23,8 @@ struct Signature {
 struct Verdict {
   Side side;
   std::optional<Side> against;
-  Report report;  ///< but for the findings that are ignored
+  std::optional<Side> previous;  ///< an earlier save of the same run
+  Report report;                 ///< but for the findings that are ignored
   Ignored ignored;
   std::optional<Signature> signature;  ///< null where none was checked, or it does not fit
   bool failed = false;                 ///< findings at or above --fail-on, or tensors that differ

@@ -1,0 +1,584 @@
+#include "remesh/verify/diff.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "arbitrary.hpp"
+#include "dense_store.hpp"
+#include "job.hpp"
+#include "remesh/core/error.hpp"
+#include "seeds.hpp"
+
+namespace remesh {
+namespace {
+
+using test::bits_of;
+using test::Dense;
+using test::put_bits;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// ---- An oracle: element by element, in long double, from the definitions of the dtypes alone.
+
+struct Form {
+  int exponent;  // bits of each
+  int fraction;
+  int bias;
+  enum { ieee, fn, fnuz } kind = ieee;
+};
+
+std::optional<Form> form_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return Form{11, 52, 1023};
+    case DType::f32:
+      return Form{8, 23, 127};
+    case DType::f16:
+      return Form{5, 10, 15};
+    case DType::bf16:
+      return Form{8, 7, 127};
+    case DType::f8_e5m2:
+      return Form{5, 2, 15};
+    case DType::f8_e4m3:
+      return Form{4, 3, 7, Form::fn};
+    case DType::f8_e4m3fnuz:
+      return Form{4, 3, 8, Form::fnuz};
+    case DType::f8_e5m2fnuz:
+      return Form{5, 2, 16, Form::fnuz};
+    default:
+      return std::nullopt;
+  }
+}
+
+bool is_signed(DType dtype) {
+  return dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 || dtype == DType::i64;
+}
+
+bool is_bits_alone(DType dtype) { return bits(dtype) % 8 != 0 || dtype == DType::c64; }
+
+long double value_of(DType dtype, std::uint64_t word) {
+  if (dtype == DType::f8_e8m0) {
+    return word == 255 ? std::nanl("") : std::ldexp(1.0L, static_cast<int>(word) - 127);
+  }
+  const auto form = form_of(dtype);
+  if (!form) {
+    const int width = bits(dtype);
+    const bool negative = is_signed(dtype) && (word >> (width - 1)) != 0;
+    return static_cast<long double>(word) - (negative ? std::ldexp(1.0L, width) : 0);
+  }
+  const auto low = [](std::uint64_t from, int count) { return from % (std::uint64_t{1} << count); };
+  const std::uint64_t fraction = low(word, form->fraction);
+  const auto exponent = static_cast<int>(low(word >> form->fraction, form->exponent));
+  const bool negative = (word >> (form->fraction + form->exponent)) != 0;
+  const int most = (1 << form->exponent) - 1;
+  if (form->kind == Form::fnuz && negative && exponent == 0 && fraction == 0) return std::nanl("");
+  if (form->kind == Form::fn && exponent == most && fraction == 7) return std::nanl("");
+  if (form->kind == Form::ieee && exponent == most) {
+    if (fraction != 0) return std::nanl("");
+    return negative ? -INFINITY : INFINITY;
+  }
+  const long double one = std::ldexp(1.0L, form->fraction);
+  const long double significand = static_cast<long double>(fraction) + (exponent > 0 ? one : 0.0L);
+  const long double value =
+      std::ldexp(significand, std::max(exponent, 1) - form->bias - form->fraction);
+  return negative ? -value : value;
+}
+
+// How many numbers of the form lie between 0 and a value that is one of them.
+long double rank_of(const Form& form, long double value) {
+  if (value == 0) return 0;
+  const int least = 1 - form.bias;
+  const int exponent = std::max(std::ilogb(std::abs(value)), least);
+  const long double steps = std::ldexp(std::abs(value), form.fraction - exponent) +
+                            std::ldexp(static_cast<long double>(exponent - least), form.fraction);
+  return value < 0 ? -steps : steps;
+}
+
+// The form in whose ulps elements are counted.
+Form steps_of(DType left, DType right) {
+  if (left == right) return *form_of(left);
+  return *form_of(left == DType::f64 || right == DType::f64 ? DType::f64 : DType::f32);
+}
+
+long double steps_between(DType left, DType right, long double l, long double r) {
+  if (left == right && left == DType::f8_e8m0) return std::abs(std::ilogb(l) - std::ilogb(r));
+  if (!form_of(left) && left != DType::f8_e8m0) return std::abs(l - r);
+  const Form form = steps_of(left, right);
+  return std::abs(rank_of(form, l) - rank_of(form, r));
+}
+
+struct Expected {
+  Index differing = 0;
+  Index beyond = 0;
+  Index nans = 0;
+  Index infinite = 0;
+  Index first = -1;
+  long double most_steps = 0;
+  long double most = 0;
+  std::map<int, Index> histogram;
+  Index finite = 0;
+  long double absolute = 0, squared = 0, lefts = 0, rights = 0, product = 0;
+};
+
+bool is_within(const Tolerance& tolerance, bool floats, long double l, long double r,
+               long double steps) {
+  if (floats && tolerance.ulps && steps <= static_cast<long double>(*tolerance.ulps)) return true;
+  if (!tolerance.absolute && !tolerance.relative) return false;
+  const long double most = std::max(std::abs(l), std::abs(r));
+  return std::abs(l - r) <= tolerance.absolute.value_or(0) + tolerance.relative.value_or(0) * most;
+}
+
+void expect_element(const TensorDesc& left, const TensorDesc& right, std::uint64_t l,
+                    std::uint64_t r, const Tolerance& tolerance, Index place, Expected& sum) {
+  const bool alone = is_bits_alone(left.dtype);
+  const long double a = alone ? 0 : value_of(left.dtype, l);
+  const long double b = alone ? 0 : value_of(right.dtype, r);
+  const bool both_nan = std::isnan(a) && std::isnan(b);
+  const bool same = left.dtype == right.dtype ? l == r : both_nan || a == b;
+  const bool finite = std::isfinite(a) && std::isfinite(b);
+  if (!same) {
+    if (sum.first < 0) sum.first = place;
+    ++sum.differing;
+    if (std::isnan(a) || std::isnan(b)) {
+      ++sum.nans;
+    } else if (!finite) {
+      ++sum.infinite;
+    }
+    if (!finite || alone) ++sum.beyond;
+  }
+  if (!finite || alone) return;
+  ++sum.finite;
+  sum.absolute += std::abs(a - b);
+  sum.squared += (a - b) * (a - b);
+  sum.lefts += a * a;
+  sum.rights += b * b;
+  sum.product += a * b;
+  if (same) return;
+  const bool floats = form_of(left.dtype) || left.dtype == DType::f8_e8m0;
+  const long double steps = steps_between(left.dtype, right.dtype, a, b);
+  sum.most_steps = std::max(sum.most_steps, steps);
+  sum.most = std::max(sum.most, std::abs(a - b));
+  ++sum.histogram[steps == 0 ? 0 : std::ilogb(steps) + 1];
+  if (!is_within(tolerance, floats, a, b, steps)) ++sum.beyond;
+}
+
+Expected expected_of(const Dense& left, const Dense& right, const Tolerance& tolerance) {
+  Expected sum;
+  for (Index i = 0; i < left.desc.extent.num_elements(); ++i) {
+    expect_element(left.desc, right.desc, bits_of(left, i), bits_of(right, i), tolerance, i, sum);
+  }
+  return sum;
+}
+
+void expect_near(const std::optional<double>& found, long double expected, const char* what) {
+  ASSERT_TRUE(found.has_value()) << what;
+  EXPECT_NEAR(*found, static_cast<double>(expected),
+              1e-11 * static_cast<double>(std::abs(expected)) + 1e-15)
+      << what;
+}
+
+void expect_figures(const TensorDiff& found, const Expected& expected) {
+  if (found.likeness == Likeness::equal || found.elements == 0) return;
+  if (expected.finite > 0 && std::isfinite(static_cast<double>(expected.absolute))) {
+    expect_near(found.mean_absolute, expected.absolute / static_cast<long double>(expected.finite),
+                "mean");
+  }
+  const long double l2 = std::sqrt(expected.squared / expected.lefts);
+  if (expected.lefts > 0 && std::isfinite(static_cast<double>(l2))) {
+    expect_near(found.relative_l2, l2, "relative L2");
+  } else {
+    EXPECT_FALSE(found.relative_l2.has_value());
+  }
+  if (expected.lefts > 0 && expected.rights > 0) {
+    expect_near(found.cosine,
+                expected.product / std::sqrt(expected.lefts) / std::sqrt(expected.rights),
+                "cosine");
+  } else {
+    EXPECT_FALSE(found.cosine.has_value());
+  }
+}
+
+void expect_tensor(const TensorDiff& found, const Dense& left, const Dense& right,
+                   const Tolerance& tolerance) {
+  SCOPED_TRACE(to_string(left.desc) + " against " + to_string(right.desc));
+  const Expected expected = expected_of(left, right, tolerance);
+  EXPECT_EQ(found.differing, expected.differing);
+  EXPECT_EQ(found.beyond, expected.beyond);
+  EXPECT_EQ(found.nans, expected.nans);
+  EXPECT_EQ(found.infinite, expected.infinite);
+  const bool equal = expected.differing == 0 && left.desc.dtype == right.desc.dtype;
+  const bool within = expected.beyond == 0 && tolerance.any();
+  EXPECT_EQ(found.likeness, equal    ? Likeness::equal
+                            : within ? Likeness::within
+                                     : Likeness::different);
+  EXPECT_EQ(found.first.has_value(), expected.first >= 0);
+  if (found.first) {
+    const Box element = element_of(left.desc.extent, expected.first);
+    for (int dim = 0; dim < element.ndim(); ++dim) {
+      EXPECT_EQ(found.first->index[static_cast<std::size_t>(dim)], element[dim].begin);
+    }
+    EXPECT_EQ(found.first->left_bits, bits_of(left, expected.first));
+    EXPECT_EQ(found.first->right_bits, bits_of(right, expected.first));
+  }
+  expect_figures(found, expected);
+  if (is_bits_alone(left.desc.dtype) || found.elements == 0) return;
+  const auto steps = found.max_ulps ? found.max_ulps : found.max_difference;
+  ASSERT_TRUE(steps.has_value());
+  EXPECT_EQ(static_cast<long double>(*steps), expected.most_steps);
+  EXPECT_EQ(*found.max_absolute, static_cast<double>(expected.most));
+  Index in_histogram = 0;
+  for (std::size_t k = 0; k < found.histogram.size(); ++k) {
+    const auto bin = expected.histogram.find(static_cast<int>(k));
+    EXPECT_EQ(found.histogram[k], bin == expected.histogram.end() ? 0 : bin->second) << k;
+    in_histogram += found.histogram[k];
+  }
+  EXPECT_EQ(in_histogram, found.differing - found.nans - found.infinite);
+}
+
+// ---- Checkpoints that have something in common
+
+// Most elements are left alone, some are moved a little, a few become any bits.
+Dense disturbed(Dense tensor, test::Arbitrary& arbitrary) {
+  const int share = static_cast<int>(arbitrary.pick(std::vector<Index>{0, 0, 3, 60}));
+  for (Index i = 0; i < tensor.desc.extent.num_elements(); ++i) {
+    if (!arbitrary.chance(share)) continue;
+    const std::uint64_t old = bits_of(tensor, i);
+    const auto any = static_cast<std::uint64_t>(arbitrary.between(0, 1'000'000'000)) << 32U;
+    put_bits(tensor, i, arbitrary.chance(80) ? old ^ 1U : old ^ (any >> arbitrary.between(0, 40)));
+  }
+  return tensor;
+}
+
+// The same values in another float dtype, rounded somehow, where they have some.
+Dense widened(const Dense& tensor, DType as) {
+  Dense wide{{tensor.desc.name, as, tensor.desc.extent}, {}};
+  wide.bytes.resize(static_cast<std::size_t>(num_bytes(wide.desc)));
+  for (Index i = 0; i < tensor.desc.extent.num_elements(); ++i) {
+    const long double value = value_of(tensor.desc.dtype, bits_of(tensor, i));
+    const auto narrow = static_cast<float>(value);
+    const auto full = static_cast<double>(value);
+    std::uint64_t word = 0;
+    std::uint32_t half = 0;
+    std::memcpy(&half, &narrow, sizeof half);
+    if (as == DType::f64) {
+      std::memcpy(&word, &full, sizeof word);
+    } else {
+      word = half;
+    }
+    put_bits(wide, i, word);
+  }
+  return wide;
+}
+
+std::vector<Dense> drawn(test::Arbitrary& arbitrary) {
+  std::vector<Dense> tensors;
+  for (TensorDesc& desc : arbitrary.tensors(8)) {
+    const auto size = num_bytes(desc);
+    tensors.push_back({std::move(desc), arbitrary.bytes(size)});
+  }
+  return tensors;
+}
+
+// Figures, in the order of names, and nothing of where tensors stand in catalogs.
+std::vector<TensorDiff> without_numbers(Diff found) {
+  for (TensorDiff& tensor : found.tensors) tensor.left = tensor.right = 0;
+  return std::move(found.tensors);
+}
+
+bool same_figures(const TensorDiff& a, const TensorDiff& b) {
+  const auto same_first = [&] {
+    if (a.first.has_value() != b.first.has_value()) return false;
+    return !a.first || (a.first->index == b.first->index && a.first->left == b.first->left &&
+                        a.first->right_bits == b.first->right_bits);
+  };
+  return a.likeness == b.likeness && a.differing == b.differing && a.beyond == b.beyond &&
+         a.nans == b.nans && a.infinite == b.infinite && a.max_ulps == b.max_ulps &&
+         a.histogram == b.histogram && a.max_absolute == b.max_absolute &&
+         a.max_difference == b.max_difference && a.mean_absolute == b.mean_absolute &&
+         a.relative_l2 == b.relative_l2 && a.cosine == b.cosine && same_first();
+}
+
+Diff diff_of(const std::vector<Dense>& left, const std::vector<Dense>& right,
+             const DiffOptions& options = {}, int threads = 2, test::Arbitrary* layouts = nullptr) {
+  test::Machine machine(threads);
+  const auto ours = test::stored(left, layouts);
+  const auto theirs = test::stored(right, layouts);
+  const auto ours_reader = ours->reader();
+  const auto theirs_reader = theirs->reader();
+  return diff(machine.judge(), *ours_reader, *theirs_reader, options);
+}
+
+Tolerance drawn_tolerance(test::Arbitrary& arbitrary) {
+  Tolerance tolerance;
+  if (arbitrary.chance(30)) tolerance.absolute = arbitrary.chance(50) ? 0.0 : 1e-3;
+  if (arbitrary.chance(30)) tolerance.relative = 0.0078125;
+  if (arbitrary.chance(30)) tolerance.ulps = static_cast<std::uint64_t>(arbitrary.between(0, 5));
+  return tolerance;
+}
+
+TEST(Diff, SaysOfEachTensorWhatAnOracleSays) {
+  const unsigned seeds = test::num_seeds(200);
+  for (unsigned seed = 0; seed < seeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    test::Arbitrary arbitrary(seed);
+    const std::vector<Dense> left = drawn(arbitrary);
+    std::vector<Dense> right;
+    for (const Dense& tensor : left) {
+      right.push_back(disturbed(tensor, arbitrary));
+      const DType dtype = tensor.desc.dtype;
+      const bool is_float = form_of(dtype) || dtype == DType::f8_e8m0;
+      if (is_float && dtype != DType::f64 && arbitrary.chance(30)) {
+        right.back() = widened(right.back(), arbitrary.chance(50) ? DType::f32 : DType::f64);
+      }
+    }
+    const DiffOptions options{{}, {}, drawn_tolerance(arbitrary)};
+    const Diff found = diff_of(left, right, options, 2, &arbitrary);
+    ASSERT_EQ(found.tensors.size(), left.size());
+    for (const TensorDiff& tensor : found.tensors) {
+      expect_tensor(tensor, left[tensor.left], right[tensor.right], options.tolerance);
+    }
+  }
+}
+
+// Tensors of several panels, of which some are equal and some are not.
+std::vector<Dense> large(test::Arbitrary& arbitrary) {
+  std::vector<Dense> tensors;
+  const std::vector<DType> dtypes{DType::f32, DType::bf16, DType::f64, DType::f4};
+  for (std::size_t k = 0; k < dtypes.size(); ++k) {
+    const Index rows = 1300 * 32 / bits(dtypes[k]);
+    tensors.push_back({{"t." + std::to_string(k), dtypes[k], Box{{0, rows}, {0, 220}}}, {}});
+    Dense& tensor = tensors.back();
+    tensor.bytes = arbitrary.bytes(num_bytes(tensor.desc));
+    if (!form_of(dtypes[k])) continue;
+    for (Index i = 0; i < tensor.desc.extent.num_elements(); ++i) {  // none is NaN, few are large
+      put_bits(tensor, i, bits_of(tensor, i) & ~(std::uint64_t{1} << (bits(dtypes[k]) - 2)));
+    }
+  }
+  return tensors;
+}
+
+TEST(Diff, LayoutsThreadsAndOrderChangeNoBit) {
+  const unsigned seeds = test::num_seeds(1);
+  for (unsigned seed = 0; seed < seeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    test::Arbitrary arbitrary(seed);
+    std::vector<Dense> left = large(arbitrary);
+    std::vector<Dense> right = left;
+    for (Dense& tensor : right) {
+      for (int k = 0; k < 40; ++k) {  // in the last panel alone
+        const Index elements = tensor.desc.extent.num_elements();
+        const Index at = arbitrary.between(elements - elements / 20, elements - 1);
+        put_bits(tensor, at, bits_of(tensor, at) ^ 1U);
+      }
+    }
+    const Diff found = diff_of(left, right, {}, 1);
+    for (const TensorDiff& tensor : found.tensors) {
+      if (seed == 0) expect_tensor(tensor, left[tensor.left], right[tensor.right], {});
+    }
+    arbitrary.shuffle(left);
+    arbitrary.shuffle(right);
+    const auto again = without_numbers(diff_of(left, right, {}, 3, &arbitrary));
+    const auto first = without_numbers(found);
+    ASSERT_EQ(first.size(), again.size());
+    for (std::size_t k = 0; k < first.size(); ++k) {
+      EXPECT_TRUE(same_figures(first[k], again[k])) << k;
+      EXPECT_EQ(first[k].likeness, Likeness::different);
+    }
+  }
+}
+
+// ---- Single cases
+
+Dense of_words(std::string name, DType dtype, const std::vector<std::uint64_t>& words) {
+  Dense tensor{{std::move(name), dtype, Box{{0, std::ssize(words)}}}, {}};
+  tensor.bytes.resize(static_cast<std::size_t>(num_bytes(tensor.desc)));
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    put_bits(tensor, static_cast<Index>(i), words[i]);
+  }
+  return tensor;
+}
+
+TensorDiff only(const Dense& left, const Dense& right, const Tolerance& tolerance = {}) {
+  const Diff found = diff_of({left}, {right}, {{}, {}, tolerance});
+  return found.tensors.at(0);
+}
+
+TEST(Diff, OneUlpOfBf16) {
+  const auto found = only(of_words("w", DType::bf16, {0x3f80, 0x3f80, 0x4000}),
+                          of_words("w", DType::bf16, {0x3f80, 0x3f81, 0x4000}));
+  EXPECT_EQ(found.likeness, Likeness::different);
+  EXPECT_EQ(found.differing, 1);
+  EXPECT_EQ(found.max_ulps, 1U);
+  EXPECT_EQ(found.max_absolute, 0.0078125);
+  EXPECT_EQ(found.mean_absolute, 0.0078125 / 3);
+  EXPECT_THAT(found.histogram, ElementsAre(0, 1));
+  ASSERT_TRUE(found.first);
+  EXPECT_THAT(found.first->index, ElementsAre(1));
+  EXPECT_EQ(found.first->left, "1");
+  EXPECT_EQ(found.first->right, "1.0078125");
+}
+
+TEST(Diff, ZerosOfBothSignsAreNoUlpApart) {
+  const Dense left = of_words("w", DType::f32, {0x0000'0000});
+  const Dense right = of_words("w", DType::f32, {0x8000'0000});
+  const auto found = only(left, right);
+  EXPECT_EQ(found.likeness, Likeness::different) << "their bits differ";
+  EXPECT_THAT(found.histogram, ElementsAre(1));
+  EXPECT_EQ(found.max_ulps, 0U);
+  EXPECT_FALSE(found.relative_l2.has_value()) << "of nothing";
+  EXPECT_EQ(only(left, right, {.absolute = 0.0}).likeness, Likeness::within);
+}
+
+TEST(Diff, NanIsEqualToItselfAlone) {
+  const std::uint64_t nan = 0x7fc0'0000;
+  EXPECT_EQ(only(of_words("w", DType::f32, {nan}), of_words("w", DType::f32, {nan})).likeness,
+            Likeness::equal);
+  const Tolerance wide{.absolute = 1e300, .relative = 1.0, .ulps = ~std::uint64_t{0}};
+  const auto found = only(of_words("w", DType::f32, {nan, nan, 0x7f80'0000, 0x3f80'0000}),
+                          of_words("w", DType::f32, {nan + 1, 0, 0, 0x3f80'0000}), wide);
+  EXPECT_EQ(found.likeness, Likeness::different) << "within no tolerance";
+  EXPECT_EQ(found.nans, 2);
+  EXPECT_EQ(found.infinite, 1);
+  EXPECT_EQ(found.beyond, 3);
+  EXPECT_EQ(found.cosine, 1.0) << "over what is finite";
+  EXPECT_THAT(found.histogram, IsEmpty());
+  EXPECT_EQ(found.first->left, "nan");
+}
+
+TEST(Diff, DtypesMustBeTheSameUnlessValuesAreAskedFor) {
+  const Dense narrow = of_words("w", DType::bf16, {0x3f80, 0x7f80, 0xffff, 0xff80});
+  const Dense wide =
+      of_words("w", DType::f32, {0x3f80'0000, 0x7f80'0000, 0x7fc0'0000, 0xff80'0000});
+  const auto strict = only(narrow, wide);
+  EXPECT_EQ(strict.likeness, Likeness::different);
+  EXPECT_EQ(strict.differing, 0);
+  EXPECT_EQ(only(narrow, wide, {.ulps = 0}).likeness, Likeness::within);
+  const Dense other = of_words("w", DType::f32, {0x3f80'0001, 0x7f80'0000, 0, 0x7f80'0000});
+  const auto found = only(narrow, other, {.ulps = 1});
+  EXPECT_EQ(found.differing, 3) << "a number, NaN, and the sign of an infinity";
+  EXPECT_EQ(found.beyond, 2);
+  EXPECT_EQ(found.max_ulps, 1U) << "of f32";
+}
+
+TEST(Diff, IntegersOfAllSizesAreSubtractedExactly) {
+  const auto found = only(of_words("step", DType::u64, {0, 12000}),
+                          of_words("step", DType::u64, {~std::uint64_t{0}, 12001}));
+  EXPECT_EQ(found.max_difference, ~std::uint64_t{0});
+  EXPECT_FALSE(found.max_ulps.has_value());
+  EXPECT_EQ(found.first->right, "18446744073709551615");
+  const std::uint64_t least = std::uint64_t{1} << 63U;
+  const auto wide =
+      only(of_words("step", DType::i64, {least}), of_words("step", DType::i64, {least - 1}));
+  EXPECT_EQ(wide.max_difference, ~std::uint64_t{0});
+  EXPECT_EQ(wide.first->left, "-9223372036854775808");
+}
+
+TEST(Diff, SquaresOfLargeDoublesDoNotOverflow) {
+  const std::uint64_t large = 0x7fe0'0000'0000'0000;  // 2^1023
+  const auto found = only(of_words("w", DType::f64, {large, large}),
+                          of_words("w", DType::f64, {large, large + 1}));
+  ASSERT_TRUE(found.relative_l2);
+  EXPECT_DOUBLE_EQ(*found.relative_l2, std::ldexp(1.0, -52) / std::sqrt(2.0));
+  EXPECT_EQ(found.cosine, 1.0);
+}
+
+TEST(Diff, WhatCannotBeComparedIsSaid) {
+  const Dense four = of_words("w", DType::f32, {1, 2, 3, 4});
+  EXPECT_EQ(only(four, of_words("w", DType::f32, {1, 2, 3})).likeness, Likeness::not_compared);
+  EXPECT_EQ(only(four, of_words("w", DType::u32, {1, 2, 3, 4})).likeness, Likeness::not_compared);
+  EXPECT_FALSE(diff_of({four}, {of_words("w", DType::u32, {1, 2, 3, 4})}).same());
+}
+
+TEST(Diff, NamesOfOneSideAreListedInNaturalOrder) {
+  const std::vector<std::string> names{"layers.10.w", "layers.2.w", "layers.1.w"};
+  std::vector<Dense> left;
+  for (const std::string& name : names) left.push_back(of_words(name, DType::f32, {1}));
+  const Diff found = diff_of(left, {of_words("other", DType::f32, {1})});
+  EXPECT_THAT(found.only_left, ElementsAre(2, 1, 0));
+  EXPECT_THAT(found.only_right, ElementsAre(0));
+  EXPECT_FALSE(found.same()) << "there is nothing in common";
+}
+
+TEST(Diff, PatternsChooseTensorsAndTheirStates) {
+  const auto some = [](const std::string& parameter) {
+    return std::vector{of_words(parameter, DType::f32, {1}),
+                       of_words(parameter + "@exp_avg", DType::f32, {1}),
+                       of_words("norm.weight", DType::f32, {1})};
+  };
+  DiffOptions options;
+  options.include = {"mlp.*"};
+  Diff found = diff_of(some("mlp.weight"), some("mlp.weight"), options);
+  EXPECT_EQ(found.count(Likeness::equal), 2);
+  EXPECT_EQ(found.left_out, 1);
+  options.exclude = {"*@exp_avg"};
+  EXPECT_EQ(diff_of(some("mlp.weight"), some("mlp.weight"), options).count(Likeness::equal), 1);
+  found = diff_of(some("mlp.weight"), some("attn.weight"), options);
+  EXPECT_THAT(found.only_left, ElementsAre(0));
+  EXPECT_THAT(found.only_right, IsEmpty()) << "it is not asked for";
+  options.include = {"mpl.*"};
+  try {
+    (void)diff_of(some("mlp.weight"), some("mlp.weight"), options);
+    FAIL() << "a pattern that matches nothing was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Errc::invalid_argument);
+    EXPECT_THAT(error.what(), HasSubstr("`--include 'mpl.*'`: no tensor of either side"));
+  }
+}
+
+// ---- Names that belong together
+
+std::vector<Dense> model(const std::string& prefix, const std::string& layers, Index shift = 0) {
+  std::vector<Dense> tensors;
+  for (Index layer = 0; layer < 12; ++layer) {
+    const std::string place = prefix + layers + std::to_string(layer);
+    tensors.push_back({{place + ".up.weight", DType::f32, Box{{0, 4 + shift}, {0, 2}}}, {}});
+    tensors.push_back({{place + ".norm.weight", DType::f32, Box{{0, 2}}}, {}});
+  }
+  for (Dense& tensor : tensors)
+    tensor.bytes.resize(static_cast<std::size_t>(num_bytes(tensor.desc)));
+  return tensors;
+}
+
+TEST(DiffHint, GuessesAPrefix) {
+  EXPECT_EQ(diff_of(model("model.", "layers."), model("", "layers.")).hint,
+            "24 of the 24 names that only the left side has are the right side's without 'model.' "
+            "at their begin: 'model.layers.0.norm.weight' would be 'layers.0.norm.weight'");
+  EXPECT_THAT(diff_of(model("", "layers."), model("model.", "layers.")).hint,
+              HasSubstr("with 'model.' before them"));
+}
+
+TEST(DiffHint, GuessesOtherFirstWords) {
+  EXPECT_THAT(diff_of(model("model.", "layers."), model("transformer.", "h.")).hint,
+              HasSubstr("24 of the 24 names that only the left side has are the right side's with "
+                        "'transformer.h.' in place of 'model.layers.'"));
+}
+
+TEST(DiffHint, GuessesByShapesWhereNamesHaveNothingInCommon) {
+  std::vector<Dense> others = model("", "");
+  for (std::size_t k = 0; k < others.size(); ++k) {
+    others[k].desc.name = std::string(1, static_cast<char>('a' + k));
+  }
+  EXPECT_THAT(diff_of(model("model.", "layers."), others).hint,
+              HasSubstr("24 of the 24 tensors that only the left side has are of the dtype and "
+                        "shape of one that only the right side has"));
+}
+
+TEST(DiffHint, SaysNothingOfModelsThatHaveNothingInCommon) {
+  std::vector<Dense> others = model("", "", /*shift=*/3);
+  std::erase_if(others, [](const Dense& tensor) { return tensor.desc.extent.ndim() == 1; });
+  EXPECT_EQ(diff_of(model("model.", "layers."), others).hint, "");
+}
+
+}  // namespace
+}  // namespace remesh

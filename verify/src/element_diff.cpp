@@ -1,0 +1,250 @@
+#include "element_diff.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace remesh::detail {
+
+void add(PairCounts& sum, const PairCounts& part) noexcept {
+  if (part.first < sum.first) {
+    sum.first = part.first;
+    sum.first_left = part.first_left;
+    sum.first_right = part.first_right;
+  }
+  sum.differing += part.differing;
+  sum.beyond += part.beyond;
+  sum.nans += part.nans;
+  sum.infinite += part.infinite;
+  sum.most_distance = std::max(sum.most_distance, part.most_distance);
+  sum.most_absolute = std::max(sum.most_absolute, part.most_absolute);
+  for (std::size_t k = 0; k < sum.by_distance.size(); ++k) {
+    sum.by_distance[k] += part.by_distance[k];
+  }
+}
+
+void add(PairSums& sum, const PairSums& part) noexcept {
+  sum.finite += part.finite;
+  sum.absolute += part.absolute;
+  sum.squared_difference += part.squared_difference;
+  sum.left_squared += part.left_squared;
+  sum.right_squared += part.right_squared;
+  sum.product += part.product;
+}
+
+namespace {
+
+// A few sums side by side, which the compiler keeps in one register. Which element enters which of
+// them is fixed, and so is every rounding.
+constexpr std::size_t num_lanes = 4;
+static_assert(Elements::most % num_lanes == 0);
+
+template <typename Real>
+using Lanes = std::array<Real, num_lanes>;
+
+template <typename Real>
+long double total(const Lanes<Real>& lanes) noexcept {
+  long double sum = 0;
+  for (const Real lane : lanes) sum += static_cast<long double>(lane);
+  return sum;
+}
+
+// `left` and `right` give the values of both sides. Elements that take no part are 0 on both, and
+// so are those that fill up the last lanes.
+template <typename Real, typename Value>
+void add_sums(const Value& left, const Value& right, std::size_t count, PairSums& sums) noexcept {
+  Lanes<Real> absolute{};
+  Lanes<Real> squared{};
+  Lanes<Real> lefts{};
+  Lanes<Real> rights{};
+  Lanes<Real> products{};
+  for (std::size_t i = 0; i < count; i += num_lanes) {
+    for (std::size_t lane = 0; lane < num_lanes; ++lane) {
+      const Real l = left(i + lane);
+      const Real r = right(i + lane);
+      const Real difference = l - r;
+      absolute[lane] += std::abs(difference);
+      squared[lane] += difference * difference;
+      lefts[lane] += l * l;
+      rights[lane] += r * r;
+      products[lane] += l * r;
+    }
+  }
+  sums.absolute += total(absolute);
+  sums.squared_difference += total(squared);
+  sums.left_squared += total(lefts);
+  sums.right_squared += total(rights);
+  sums.product += total(products);
+}
+
+std::size_t filled_up(Elements& side) noexcept {
+  std::size_t count = side.count;
+  for (; count % num_lanes != 0; ++count) {
+    side.values[count] = 0;
+    side.bits[count] = 0;
+  }
+  return count;
+}
+
+// Squares of f64 leave the range of a double, and differences of large integers its precision.
+void add_sums(DType common, Elements& left, Elements& right, PairSums& sums) noexcept {
+  filled_up(left);
+  const std::size_t count = filled_up(right);
+  const auto values_of = [](const Elements& side) {
+    return [&side](std::size_t i) { return side.values[i]; };
+  };
+  const auto integers_of = [common](const Elements& side) {
+    return [&side, common](std::size_t i) {
+      return common == DType::u64
+                 ? static_cast<long double>(side.bits[i])
+                 : static_cast<long double>(static_cast<std::int64_t>(side.bits[i]));
+    };
+  };
+  if (common == DType::u64 || common == DType::i64) {
+    add_sums<long double>(integers_of(left), integers_of(right), count, sums);
+  } else if (common == DType::f64) {
+    add_sums<long double>(values_of(left), values_of(right), count, sums);
+  } else {
+    add_sums<double>(values_of(left), values_of(right), count, sums);
+  }
+}
+
+std::int64_t element_bytes(DType dtype) noexcept { return bits(dtype) / 8; }
+
+std::span<const std::byte> part(std::span<const std::byte> bytes, DType dtype, std::size_t begin,
+                                std::size_t count) {
+  const auto width = static_cast<std::size_t>(element_bytes(dtype));
+  return bytes.subspan(begin * width, count * width);
+}
+
+}  // namespace
+
+// Both sides of some elements.
+struct ElementDiff::Sides {
+  Elements left;
+  Elements right;
+
+  std::size_t count() const noexcept { return left.count; }
+
+  // What is no finite number on one side counts for no sum on either.
+  Index leave_out_what_is_not_finite() noexcept {
+    Index finite = 0;
+    for (std::size_t i = 0; i < count(); ++i) {
+      if (is_finite(i)) {
+        ++finite;
+      } else {
+        left.values[i] = 0;
+        right.values[i] = 0;
+      }
+    }
+    return finite;
+  }
+
+  bool is_finite(std::size_t i) const noexcept {
+    return left.kinds[i] == Kind::finite && right.kinds[i] == Kind::finite;
+  }
+  bool has(Kind kind, std::size_t i) const noexcept {
+    return left.kinds[i] == kind || right.kinds[i] == kind;
+  }
+};
+
+ElementDiff::ElementDiff(DType left, DType right, const Tolerance& tolerance)
+    : left_(left),
+      right_(right),
+      common_(common_float(left, right)),
+      reading_(reading_of(left)),
+      tolerance_(tolerance) {}
+
+void ElementDiff::compare(std::span<const std::byte> left, std::span<const std::byte> right,
+                          Index first, PairCounts& counts, PairSums& sums) const {
+  if (reading_ == Reading::bits) return compare_bits(left, right, first, counts);
+  const std::size_t total = left.size() / static_cast<std::size_t>(element_bytes(left_));
+  Sides sides;
+  for (std::size_t begin = 0; begin < total; begin += Elements::most) {
+    const std::size_t some = std::min(Elements::most, total - begin);
+    decode(left_, part(left, left_, begin, some), sides.left);
+    decode(right_, part(right, right_, begin, some), sides.right);
+    if (left_ != right_) {
+      reorder(common_, sides.left);
+      reorder(common_, sides.right);
+    }
+    sums.finite += sides.leave_out_what_is_not_finite();
+    count(sides, first + static_cast<Index>(begin), counts);
+    add_sums(common_, sides.left, sides.right, sums);
+  }
+}
+
+void ElementDiff::add_equal(std::span<const std::byte> both, PairSums& sums) const {
+  if (reading_ == Reading::bits) return;
+  const std::size_t total = both.size() / static_cast<std::size_t>(element_bytes(left_));
+  Elements side;
+  for (std::size_t begin = 0; begin < total; begin += Elements::most) {
+    const std::size_t some = std::min(Elements::most, total - begin);
+    decode(left_, part(both, left_, begin, some), side);
+    sums.finite += std::count(side.kinds.begin(),
+                              side.kinds.begin() + static_cast<std::ptrdiff_t>(some), Kind::finite);
+    add_sums(common_, side, side, sums);
+  }
+}
+
+void ElementDiff::count(const Sides& sides, Index first, PairCounts& counts) const {
+  const bool by_bits = left_ == right_;
+  for (std::size_t i = 0; i < sides.count(); ++i) {
+    const bool same = by_bits ? sides.left.bits[i] == sides.right.bits[i]
+                              : sides.left.orders[i] == sides.right.orders[i] &&
+                                    sides.left.kinds[i] == sides.right.kinds[i];
+    if (!same) count_one(sides, i, first + static_cast<Index>(i), counts);
+  }
+}
+
+void ElementDiff::count_one(const Sides& sides, std::size_t i, Index number,
+                            PairCounts& counts) const {
+  ++counts.differing;
+  if (number < counts.first) {
+    counts.first = number;
+    counts.first_left = sides.left.bits[i];
+    counts.first_right = sides.right.bits[i];
+  }
+  if (!sides.is_finite(i)) {
+    ++(sides.has(Kind::nan, i) ? counts.nans : counts.infinite);
+    ++counts.beyond;
+    return;
+  }
+  const double left = sides.left.values[i];
+  const double right = sides.right.values[i];
+  const std::uint64_t steps = distance(sides.left.orders[i], sides.right.orders[i]);
+  counts.most_distance = std::max(counts.most_distance, steps);
+  ++counts.by_distance[static_cast<std::size_t>(std::bit_width(steps))];
+  counts.most_absolute = std::max(counts.most_absolute, std::abs(left - right));
+  if (!is_within(left, right, steps)) ++counts.beyond;
+}
+
+bool ElementDiff::is_within(double left, double right, std::uint64_t steps) const noexcept {
+  const bool floats = reading_ == Reading::floats;
+  if (floats && tolerance_.ulps && steps <= *tolerance_.ulps) return true;
+  if (!tolerance_.absolute && !tolerance_.relative) return false;
+  // Large integers are rounded as values, but their difference is not.
+  const double apart = floats ? std::abs(left - right) : static_cast<double>(steps);
+  return apart <= tolerance_.absolute.value_or(0) +
+                      tolerance_.relative.value_or(0) * std::max(std::abs(left), std::abs(right));
+}
+
+void ElementDiff::compare_bits(std::span<const std::byte> left, std::span<const std::byte> right,
+                               Index first, PairCounts& counts) const {
+  const std::size_t total = left.size() * 8 / static_cast<std::size_t>(bits(left_));
+  for (std::size_t i = 0; i < total; ++i) {
+    const std::uint64_t l = bits_at(left_, left, i);
+    const std::uint64_t r = bits_at(right_, right, i);
+    if (l == r) continue;
+    ++counts.differing;
+    ++counts.beyond;
+    const Index number = first + static_cast<Index>(i);
+    if (number >= counts.first) continue;
+    counts.first = number;
+    counts.first_left = l;
+    counts.first_right = r;
+  }
+}
+
+}  // namespace remesh::detail
