@@ -25,6 +25,11 @@ TEST(Escapes, WhatXmlForbidsIsMadeVisible) {
   EXPECT_EQ(markup_escaped_lines("a\n\rb"), "a\n\\x0db");
 }
 
+TEST(Escapes, NamesMayBreakButNotTags) {
+  EXPECT_EQ(breakable("<p class=\"a.b_c\">x.y_z/&lt;</p>"),
+            "<p class=\"a.b_c\">x.<wbr>y_<wbr>z/<wbr>&lt;</p>");
+}
+
 TEST(Escapes, MarkdownIsShownAsItIs) {
   EXPECT_EQ(markdown_escaped("a|b`c`<d>[e](f)"), "a&#124;b&#96;c&#96;&#60;d&#62;&#91;e&#93;(f)");
   EXPECT_EQ(markdown_escaped("@me https://x #1\n"), "&#64;me https&#58;//x &#35;1&#92;x0a");

@@ -65,7 +65,7 @@ TEST(Ignores, ARuleHoldsOnItsLastDayAndNotOnTheNext) {
   EXPECT_TRUE(ignored.rules[0].expired);
   EXPECT_EQ(ignored.rules[0].matched, 1);
   EXPECT_EQ(trouble_with(ignored.rules[0]),
-            "here: RM541 was ignored until 2027-03-31, which is over; 1 finding count again");
+            "here: RM541 was ignored until 2027-03-31, which is over; 1 finding counts again");
 }
 
 TEST(Ignores, OfTwoRulesTheFirstThatHoldsTakesAFinding) {

@@ -38,6 +38,8 @@ ROWS = [
     ("verify", 0, "verify {ckpt}"),
     ("verify", 0, "verify {hf} --level header"),
     ("verify", 0, "verify {ckpt} --level deep"),
+    ("verify", 0, "verify {ckpt} --subset 2/3"),
+    ("error", 2, "verify {ckpt} --subset 4/3"),
     ("verify", 0, "verify {ckpt} --against {hf} --level quick"),
     ("verify", 0, "verify {ckpt} --previous {hf}"),
     ("verify", 0, "verify {ckpt} --key {key}.pub"),

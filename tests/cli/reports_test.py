@@ -168,11 +168,26 @@ class Reports(unittest.TestCase):
         remesh("verify", "good", "--against", "good", "--sarif", "good/x", cwd=self.home, code=2)
         remesh("verify", "good", cwd=self.home)
 
+    def test_what_was_not_opened_has_no_passed_case(self):
+        (self.home / "hf").mkdir()
+        (self.home / "hf/model.safetensors").write_bytes(b"\0" * 20)
+        root = self.junit("hf", code=1)
+        self.check_counts(root)
+        self.assertEqual((root.get("tests"), root.get("failures")), ("1", "1"))
+        root = self.junit("good", "--against", "hf", code=1)
+        self.check_counts(root)
+        self.assertEqual([suite.get("tests") for suite in root], ["5", "1", "0"])
+
+    def test_a_file_of_another_checkpoint_is_not_overwritten(self):
+        (self.home / "other.safetensors").write_text("weights")
+        remesh("verify", "good", "--html", "other.safetensors", cwd=self.home, code=10)
+        self.assertEqual((self.home / "other.safetensors").read_text(), "weights")
+
     def test_a_single_file_is_not_overwritten(self):
         hf = hostile_checkpoint(self.home / "hf") / "model.safetensors"
         before = hf.read_bytes()
-        for place in (hf, f"{hf}.remesh-seal.json"):
-            remesh("verify", hf, "--junit", place, cwd=self.home, code=2)
+        for place, code in ((hf, 10), (f"{hf}.remesh-seal.json", 2)):
+            remesh("verify", hf, "--junit", place, cwd=self.home, code=code)
         self.assertEqual(hf.read_bytes(), before)
         remesh("verify", hf, "--junit", "hf/junit.xml", cwd=self.home)
 

@@ -13,46 +13,34 @@
 #include "number_checks.hpp"
 #include "numbers.hpp"
 #include "remesh/core/burst.hpp"
-#include "remesh/core/checked.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/chunks.hpp"
 #include "remesh/store/range_digest.hpp"
 #include "remesh/store/sweep.hpp"
 #include "remesh/store/tally.hpp"
+#include "shares.hpp"
+#include "tensor_numbers.hpp"
 #include "tolerant_reader.hpp"
 
 namespace remesh::detail {
 namespace {
 
-constexpr std::int64_t quick_share =
-    100;  // one block in so many, besides each file's first and last
-
 // To look for a burst takes some 20 ms; a file with many bad blocks has another kind of damage.
 constexpr int most_bursts = 16;
 
-// One block of one extent.
-struct Block {
-  std::uint32_t extent = 0;
-  std::int64_t number = 0;
+// A block, and what it hashes to instead of what is recorded.
+struct BadBlock {
+  Block block;
+  Digest found;
 };
-
-Stretch place_of(const ExtentMap& map, const Block& block) {
-  const Extent& extent = map.extents()[block.extent];
-  if (is_chunked(extent)) {
-    const Frame& frame = map.frames(extent)[static_cast<std::size_t>(block.number)];
-    return {extent.file, frame.offset_bytes, frame.length_bytes};
-  }
-  const std::int64_t begin = block.number * ExtentMap::block_bytes;
-  return {extent.file, extent.offset_bytes + begin,
-          std::min(ExtentMap::block_bytes, extent.length_bytes - begin)};
-}
 
 class Judge {
  public:
   Judge(const JudgeContext& context, const TolerantReader& reader, Judged& judged)
       : context_(context), reader_(reader), map_(reader.extents()), judged_(judged) {}
 
-  void check_sample();
+  /// What is in a share alone: blocks that have a recorded CRC, and guards.
+  void check_share(const Share& share);
   /// `numbers` hears of the same bytes, if it is not null.
   void check_all(Numbers* numbers);
 
@@ -62,12 +50,12 @@ class Judge {
   }
   void check_blocks(const Tally& tally);
   void check_digests(const Tally& tally);
-  void check_guards();
+  void check_guards(std::span<const std::uint32_t> numbers);
+  std::vector<BadBlock> bad_blocks(std::span<const Block> blocks);
+  void report_bad(std::vector<BadBlock> bad);
   void check_guard(const Guard& guard);
   void report_frame(std::int64_t number, const Error& why);
   void report_blocks(std::uint32_t extent, std::int64_t first, std::int64_t last, Digest found);
-  std::vector<Block> sample() const;
-  std::int64_t guarded_bytes() const;
   // Nothing else gives its saves an id.
   bool is_native() const { return !reader_.catalog().save_id.empty(); }
 
@@ -224,23 +212,11 @@ void Judge::check_guard(const Guard& guard) {
   judged_.report.findings.push_back(std::move(finding));
 }
 
-void Judge::check_guards() {
-  const auto guards = map_.guards();
-  context_.pool.run(guards.size(), [&](std::size_t index, int) {
+void Judge::check_guards(std::span<const std::uint32_t> numbers) {
+  context_.pool.run(numbers.size(), [&](std::size_t index, int) {
     context_.stop.check();
-    check_guard(guards[index]);
+    check_guard(map_.guards()[numbers[index]]);
   });
-}
-
-std::int64_t Judge::guarded_bytes() const {
-  constexpr std::int64_t most = std::int64_t{1} << 62;  // of what files say of themselves
-  std::int64_t sum = 0;
-  for (const Guard& guard : map_.guards()) {
-    for (const ByteRange& range : guard.ranges) {
-      sum = checked_add(sum, range.end - range.begin).value_or(most);
-    }
-  }
-  return sum;
 }
 
 // One sweep for both.
@@ -264,62 +240,62 @@ void Judge::check_all(Numbers* numbers) {
   std::int64_t payload = 0;
   for (const Stretch& stretch : stretches) payload += stretch.length_bytes;
   Tally tally(reader_.catalog().tensors, map_, /*with_blocks=*/true);
-  context_.progress.begin("checking", payload + guarded_bytes());
+  const std::vector<std::uint32_t> guards = all_guards(map_);
+  context_.progress.begin("checking", payload + bytes_of_guards(map_, guards));
   sweep(machine(), reader_, stretches, tap_of(tally, numbers),
         [this](std::int64_t number, const Error& why) { report_frame(number, why); });
   judged_.report.bytes_read += payload;
-  check_guards();
+  check_guards(guards);
   context_.progress.end();
   check_blocks(tally);
   check_digests(tally);
   judged_.report.recomputed = true;
 }
 
-// The first and the last block of every file, and one in a hundred of the rest.
-std::vector<Block> Judge::sample() const {
-  std::vector<Block> all;
-  for (std::uint32_t number = 0; number < map_.extents().size(); ++number) {
-    for (std::int64_t k = 0; k < std::ssize(map_.blocks(map_.extents()[number])); ++k) {
-      all.push_back({number, k});
-    }
-  }
-  std::vector<Block> chosen;
-  const auto file_at = [&](std::size_t at) { return map_.extents()[all[at].extent].file; };
-  for (std::size_t at = 0; at < all.size(); ++at) {
-    const bool first = at == 0 || file_at(at - 1) != file_at(at);
-    const bool last = at + 1 == all.size() || file_at(at + 1) != file_at(at);
-    if (first || last || at % quick_share == 0) chosen.push_back(all[at]);
-  }
-  return chosen;
-}
-
-void Judge::check_sample() {
-  const std::vector<Block> blocks = sample();
-  std::vector<Stretch> stretches;
-  stretches.reserve(blocks.size());
-  for (const Block& block : blocks) stretches.push_back(place_of(map_, block));
-  std::int64_t bytes = 0;
-  for (const Stretch& stretch : stretches) bytes += stretch.length_bytes;
-  context_.progress.begin("sampling", bytes + guarded_bytes());
-  std::vector<std::pair<Block, Digest>> bad;
+std::vector<BadBlock> Judge::bad_blocks(std::span<const Block> blocks) {
+  std::vector<BadBlock> bad;
   context_.pool.run(blocks.size(), [&](std::size_t index, int) {
     context_.stop.check();
-    std::vector<std::byte> buffer(static_cast<std::size_t>(stretches[index].length_bytes));
-    reader_.read_bytes(stretches[index].file, stretches[index].offset_bytes, buffer);
-    context_.progress.advance(std::ssize(buffer));
     const Block& block = blocks[index];
+    const Stretch place = place_of(map_, block);
+    std::vector<std::byte> buffer(static_cast<std::size_t>(place.length_bytes));
+    reader_.read_bytes(place.file, place.offset_bytes, buffer);
+    context_.progress.advance(std::ssize(buffer));
     const auto recorded = map_.blocks(map_.extents()[block.extent]);
+    if (recorded.empty()) return;
     const Digest found = digest_of(buffer);
     if (found == recorded[static_cast<std::size_t>(block.number)]) return;
     const std::lock_guard lock(mutex_);
-    bad.emplace_back(block, found);
+    bad.push_back({block, found});
   });
-  judged_.report.bytes_read += bytes;
-  check_guards();
-  context_.progress.end();
-  for (const auto& [block, found] : bad) {
-    report_blocks(block.extent, block.number, block.number + 1, found);
+  return bad;
+}
+
+// In their order, whichever thread found them; such that follow each other are one finding.
+void Judge::report_bad(std::vector<BadBlock> bad) {
+  std::ranges::sort(bad, {}, &BadBlock::block);
+  for (std::size_t k = 0; k < bad.size();) {
+    const auto [first, found] = bad[k];
+    std::int64_t last = first.number;
+    for (; k < bad.size() && bad[k].block == Block{first.extent, last}; ++k) ++last;
+    report_blocks(first.extent, first.number, last, found);
   }
+}
+
+void Judge::check_share(const Share& share) {
+  std::int64_t bytes = 0;
+  for (const Block& block : share.blocks) {
+    const std::int64_t length = place_of(map_, block).length_bytes;
+    bytes += length;
+    const bool is_protected = !map_.blocks(map_.extents()[block.extent]).empty();
+    if (!is_protected) judged_.report.bytes_unprotected += length;
+  }
+  context_.progress.begin("sampling", bytes + bytes_of_guards(map_, share.guards));
+  std::vector<BadBlock> bad = bad_blocks(share.blocks);
+  judged_.report.bytes_read += bytes;
+  check_guards(share.guards);
+  context_.progress.end();
+  report_bad(std::move(bad));
 }
 
 std::set<std::string> each(std::string Finding::*what, const std::vector<Finding>& findings) {
@@ -348,20 +324,22 @@ void look_at_bytes(const JudgeContext& context, Level level, const Wanted& want,
   const TolerantReader reader(*judged.reader, each(&Finding::file, judged.report.findings),
                               collected);
   Judge judging(context, reader, judged);
-  if (level == Level::deep || want.numbers) {
+  if ((level == Level::deep && !want.subset) || want.numbers) {
     judged.numbers = std::make_unique<Numbers>(reader.catalog().tensors, reader.extents());
   }
-  if (level >= Level::full || want.digests) {
+  if (want.subset) {
+    judging.check_share(part_of(reader.extents(), *want.subset));
+  } else if (level >= Level::full || want.digests) {
     judging.check_all(judged.numbers.get());
   } else if (level == Level::quick) {
-    judging.check_sample();
+    judging.check_share(sample_of(reader.extents()));
   }
-  std::ranges::move(collected.all, std::back_inserter(judged.report.findings));
-  if (level == Level::deep) {
-    const ReadNumbers read =
-        read_numbers(*judged.reader, *judged.numbers, judged.digests, judged.report.findings);
-    check_numbers(context, read, judged.report.findings);
-  }
+  std::vector<Finding>& findings = judged.report.findings;
+  std::ranges::move(collected.all, std::back_inserter(findings));
+  if (level != Level::deep || !judged.numbers) return;
+  const ReadNumbers read = read_numbers(*judged.reader, *judged.numbers, judged.digests, findings);
+  judged.report.numbers = tensor_numbers(read);
+  check_numbers(context, read, findings);
 }
 
 // What the system refused is no answer about the checkpoint.
@@ -386,6 +364,7 @@ void sort_findings(std::vector<Finding>& findings) {
 Judged judge(const JudgeContext& context, const Suspect& suspect, Level level, const Wanted& want) {
   Judged judged;
   judged.report.level = level;
+  judged.report.subset = want.subset;
   CollectedFindings collected;
   judged.reader = open_for_judging(suspect.open, collected);
   refuse_unjudged(collected.all);

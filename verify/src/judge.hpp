@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,11 @@ struct Judged {
   std::unique_ptr<Numbers> numbers;  ///< null where they were not counted
 };
 
-/// What is to be known even where the level would not ask for it.
+/// What is to be known even where the level would not ask for it, and what is not.
 struct Wanted {
-  bool digests = false;  ///< recompute them
-  bool numbers = false;  ///< count them; at `full` or `deep`
+  bool digests = false;                         ///< recompute them
+  bool numbers = false;                         ///< count them; at `full` or `deep`
+  std::optional<Subset> subset = std::nullopt;  ///< read that part alone; without the others
 };
 
 /// Judges one checkpoint.

@@ -40,6 +40,19 @@ Report merged(const detail::Judged& left, const detail::Judged& right) {
   return report;
 }
 
+void check_subset(const Subset& subset, Level level) {
+  if (subset.number < 1 || subset.number > subset.count) {
+    throw Error(Errc::invalid_argument,
+                fmt::format("cannot read part {} of {}: parts count from 1 to how many there are",
+                            subset.number, subset.count));
+  }
+  if (level < Level::full) {
+    throw Error(Errc::invalid_argument,
+                fmt::format("cannot read a part at level {}: parts are of what full and deep read",
+                            to_string(level)));
+  }
+}
+
 // What is wrong with an earlier save is not asked, but where it is damaged it cannot be compared.
 void report_damage(const std::vector<Finding>& damage, std::vector<Finding>& findings) {
   const auto first = std::ranges::find(damage, Severity::error, &Finding::severity);
@@ -57,8 +70,10 @@ void report_damage(const std::vector<Finding>& damage, std::vector<Finding>& fin
 
 }  // namespace
 
-Report verify(const JudgeContext& context, const Suspect& suspect, Level level) {
-  return detail::judge(context, suspect, level, {}).report;
+Report verify(const JudgeContext& context, const Suspect& suspect, Level level,
+              const std::optional<Subset>& subset) {
+  if (subset) check_subset(*subset, level);
+  return detail::judge(context, suspect, level, {.subset = subset}).report;
 }
 
 Report verify_against(const JudgeContext& context, const Suspect& left_suspect,

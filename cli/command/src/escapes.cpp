@@ -54,6 +54,17 @@ std::string markup_escaped(std::string_view text) { return markup(escaped(text))
 
 std::string markup_escaped_lines(std::string_view text) { return markup(escaped_lines(text)); }
 
+std::string breakable(std::string_view markup) {
+  std::string out;
+  bool in_tag = false;
+  for (const char c : markup) {
+    out += c;
+    if (c == '<' || c == '>') in_tag = c == '<';
+    if (!in_tag && (c == '.' || c == '_' || c == '/')) out += "<wbr>";
+  }
+  return out;
+}
+
 std::string markdown_escaped(std::string_view text) {
   constexpr std::string_view plain = " ,;/()'";
   std::string out;

@@ -16,6 +16,9 @@ std::string markup_escaped(std::string_view text);
 /// The same, but line feeds stay.
 std::string markup_escaped_lines(std::string_view text);
 
+/// Markup in which a line may end behind dots, slashes and underlines of names: with <wbr>.
+std::string breakable(std::string_view markup);
+
 /// For Markdown: every character that could begin markup, a link or a mention is an entity, so that
 /// it is shown as it is.
 std::string markdown_escaped(std::string_view text);

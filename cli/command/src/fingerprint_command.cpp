@@ -14,6 +14,7 @@
 #include "exit_code.hpp"
 #include "finding_text.hpp"
 #include "json_parts.hpp"
+#include "layers.hpp"
 #include "machine.hpp"
 #include "program.hpp"
 #include "remesh/adapters/open.hpp"
@@ -126,7 +127,8 @@ Judgement judgement_of(const Options& options, const Taken& taken) {
   const Catalog& catalog = taken.reader->catalog();
   Judgement judgement;
   judgement.verb = "fingerprint";
-  judgement.sides.push_back({options.path, catalog.format, catalog.layout.mesh(), false, true});
+  judgement.sides.push_back({options.path, catalog.format, catalog.layout.mesh(), false, true,
+                             bytes_by_layer(catalog.tensors)});
   judgement.groups.push_back({options.path, "", "3"});
   judgement.facts = {{"path", options.path},
                      {"lock file", options.check},

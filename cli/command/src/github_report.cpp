@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -63,15 +62,6 @@ std::string annotation(const Finding& finding) {
   }
   return command(finding.severity, fmt::format("{} {}", finding.id, title_of_page(finding.id)),
                  text);
-}
-
-std::vector<const Finding*> gravest_first(const Judgement& judgement) {
-  std::vector<const Finding*> all;
-  all.reserve(judgement.findings.size());
-  for (const Finding& finding : judgement.findings) all.push_back(&finding);
-  std::ranges::stable_sort(all, std::greater{},
-                           [](const Finding* finding) { return finding->severity; });
-  return all;
 }
 
 // As much of a text as a cell takes, cut between characters.
@@ -132,7 +122,12 @@ std::vector<std::string> github_annotations(const Judgement& judgement) {
     const Severity severity = applied.expired ? Severity::warn : Severity::note;
     if (!trouble.empty()) add(severity, command(severity, "remesh: ignored findings", trouble));
   }
-  for (const Finding& finding : judgement.findings) add(finding.severity, annotation(finding));
+  for (const Finding* finding : gravest_first(judgement)) {
+    // Nothing is written for those that nobody will see.
+    const bool is_shown =
+        counts.at(static_cast<std::size_t>(finding->severity)) < most_of_a_severity;
+    add(finding->severity, is_shown ? annotation(*finding) : std::string());
+  }
   if (*std::ranges::max_element(counts) > most_of_a_severity) {
     lines.push_back(fmt::format("remesh: {}; the first {} of each severity are annotated",
                                 count_line(judgement.findings, judgement.ignored),

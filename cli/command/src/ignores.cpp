@@ -144,7 +144,8 @@ std::string trouble_with(const Ignored::Rule& applied) {
     return fmt::format("{}: {} was ignored until {}, which is over; {}", escaped(rule.origin),
                        subject_of(rule), to_text(*rule.expires),
                        matched == 0 ? std::string("nothing matches it, so remove it")
-                                    : counted(matched, "finding") + " count again");
+                                    : counted(matched, "finding") +
+                                          (matched == 1 ? " counts again" : " count again"));
   }
   if (matched > 0) return {};
   return fmt::format("{}: nothing was found that this would ignore", escaped(rule.origin));

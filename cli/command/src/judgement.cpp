@@ -18,6 +18,16 @@ std::size_t group_of(const Judgement& judgement, const Finding& finding) {
          (found == groups.end() && !groups.empty() ? 1U : 0U);
 }
 
+std::vector<const Finding*> gravest_first(const Judgement& judgement) {
+  std::vector<const Finding*> all;
+  all.reserve(judgement.findings.size());
+  for (const Finding& finding : judgement.findings) all.push_back(&finding);
+  std::ranges::stable_sort(all, [](const Finding* a, const Finding* b) {
+    return a->severity != b->severity ? a->severity > b->severity : a->id < b->id;
+  });
+  return all;
+}
+
 std::string title_of(const Judgement& judgement) {
   const std::string& left = judgement.sides.front().path;
   if (judgement.sides.size() < 2) return left;

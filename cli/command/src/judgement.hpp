@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "ignores.hpp"
 #include "remesh/schema/finding.hpp"
 #include "remesh/schema/mesh.hpp"
+#include "remesh/verify/report.hpp"
 
 /// @file
 /// What a command that judges came to, in one value, from which all its reports are made.
@@ -22,6 +24,7 @@ struct Side {
   std::optional<Mesh> mesh;
   bool sealed = false;  ///< whether what it records stands in a seal
   bool opened = false;  ///< whether it was judged at all
+  std::map<std::int64_t, std::int64_t> layer_bytes = {};  ///< as bytes_by_layer() has it
 };
 
 /// Checks that belong together: all of a side, or those that compare two.
@@ -44,6 +47,8 @@ struct Judgement {
   double seconds = 0;
   /// What a summary says besides, row by row: {"bytes read", "744.0 KiB"}.
   std::vector<std::pair<std::string, std::string>> facts;
+  std::vector<TensorNumbers>
+      numbers;  ///< of the tensors of the first side, where they were counted
 };
 
 /// The side that a finding is about: the left one where it is about both.
@@ -51,6 +56,10 @@ const Side& side_of(const Judgement& judgement, const Finding& finding);
 
 /// The number of the group of a finding: the one of its side, or the last.
 std::size_t group_of(const Judgement& judgement, const Finding& finding);
+
+/// The findings that count, the gravest first, and of equals by id: causes (files) come before what
+/// follows from them (tensors). They point into the judgement.
+std::vector<const Finding*> gravest_first(const Judgement& judgement);
 
 /// "out/ckpt against fixtures/llama".
 std::string title_of(const Judgement& judgement);

@@ -1,5 +1,7 @@
 #include "report_file.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -31,6 +33,12 @@ bool is_part_of(const fs::path& path, const std::string& checkpoint) {
   return path == whole || path.string() == whole.string() + ".remesh-seal.json";
 }
 
+// Nobody means to lose one of these for a report.
+bool is_of_some_checkpoint(const fs::path& path) {
+  constexpr std::array<std::string_view, 5> endings{".safetensors", ".h5", ".bin", ".pt", ".pth"};
+  return std::ranges::find(endings, path.extension().string()) != endings.end();
+}
+
 class Stream {
  public:
   // Never through a link that somebody laid there.
@@ -57,6 +65,11 @@ void check_report_path(const std::string& flag, const std::string& path,
   if (fs::exists(there) && !fs::is_regular_file(there)) {
     throw Error(Errc::exists, fmt::format("cannot write `{} {}`: what lies there is no regular "
                                           "file, and only such are renewed",
+                                          flag, path));
+  }
+  if (fs::exists(there) && is_of_some_checkpoint(path)) {
+    throw Error(Errc::exists, fmt::format("cannot write `{} {}`: what lies there looks like a file "
+                                          "of a checkpoint; name another place",
                                           flag, path));
   }
   const fs::path parent = fs::path(path).parent_path();

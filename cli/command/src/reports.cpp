@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "github_report.hpp"
+#include "html_report.hpp"
 #include "junit_report.hpp"
 #include "remesh/core/error.hpp"
 #include "report_file.hpp"
@@ -40,7 +41,8 @@ bool is_of_opened(const Finding& finding, std::span<const Side> sides) {
 using Given = std::pair<std::string, std::string>;  // flag, value
 
 void check_files(const ReportOptions& options, std::span<const std::string> judged) {
-  const std::vector<Given> files{{"--junit", options.junit}, {"--sarif", options.sarif}};
+  const std::vector<Given> files{
+      {"--junit", options.junit}, {"--sarif", options.sarif}, {"--html", options.html}};
   for (auto file = files.begin(); file != files.end(); ++file) {
     if (file->second.empty()) continue;
     check_report_path(file->first, file->second, judged);
@@ -83,6 +85,10 @@ void add_report_options(CLI::App& verb, ReportOptions& options) {
   verb.add_option("--sarif", options.sarif, "write a report in SARIF 2.1.0")
       ->type_name("FILE")
       ->group(group);
+  verb.add_option("--html", options.html,
+                  "write a report for people: one page that asks for nothing")
+      ->type_name("FILE")
+      ->group(group);
   verb.add_option("--annotations", options.annotations,
                   "auto, github or off: annotate on standard error, and append to the step's "
                   "summary; auto: where GITHUB_ACTIONS is true [auto]")
@@ -97,6 +103,7 @@ void refuse_report_options(const ReportOptions& options, const std::string& judg
       {"--config", options.config},
       {"--junit", options.junit},
       {"--sarif", options.sarif},
+      {"--html", options.html},
       {"--annotations", options.annotations == "auto" ? std::string() : options.annotations}};
   const auto first =
       std::ranges::find_if(given, [](const Given& option) { return !option.second.empty(); });
@@ -136,6 +143,7 @@ void Reports::write(const Judgement& judgement, const Output& out) const {
   warn_of_rules(judgement.ignored, out);
   if (!options_.junit.empty()) write_report(options_.junit, junit_report(judgement));
   if (!options_.sarif.empty()) write_report(options_.sarif, json_text(sarif_report(judgement)));
+  if (!options_.html.empty()) write_report(options_.html, html_report(judgement));
   if (!is_for_github(options_.annotations)) return;
   for (const std::string& line : github_annotations(judgement)) out.warn(line);
   if (!append_step_summary(step_summary(judgement))) {

@@ -22,10 +22,11 @@ struct ReportOptions {
   std::string config;
   std::string junit;
   std::string sarif;
+  std::string html;
   std::string annotations = "auto";
 };
 
-/// --fail-on, --ignore, --config, --junit, --sarif, --annotations.
+/// --fail-on, --ignore, --config, --junit, --sarif, --html, --annotations.
 void add_report_options(CLI::App& verb, ReportOptions& options);
 
 /// Throws Error(invalid_argument) if one of them was given, where nothing is judged: `judging` is

@@ -142,14 +142,9 @@ Json suppressions_of(const IgnoreRule& rule) {
 }
 
 Json results_of(const Judgement& judgement, std::span<const Page> pages) {
-  std::vector<const Finding*> counted;
-  counted.reserve(judgement.findings.size());
-  for (const Finding& finding : judgement.findings) counted.push_back(&finding);
-  std::ranges::stable_sort(counted, std::greater{},
-                           [](const Finding* finding) { return finding->severity; });
   Results results(judgement, pages);
   Json all = Json::array();
-  for (const Finding* finding : counted) {
+  for (const Finding* finding : gravest_first(judgement)) {
     if (all.size() == most_results) break;
     all.push_back(results.result_of(*finding, Json::array()));
   }

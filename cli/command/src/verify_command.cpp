@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "common_options.hpp"
 #include "exit_code.hpp"
 #include "hdf5_viewer.hpp"
+#include "layers.hpp"
 #include "machine.hpp"
 #include "program.hpp"
 #include "remesh/adapters/open.hpp"
@@ -35,6 +38,7 @@ struct Options {
   std::string from;
   std::string key;
   std::string seal;
+  std::string subset;
   ReportOptions reports;
   TalkOptions talk;
   WorkOptions work;
@@ -50,6 +54,7 @@ std::unique_ptr<Reader> open_side(const FileSystem& files, const std::string& fr
     side.mesh = catalog.layout.mesh();
     side.sealed = is_sealed(catalog);
     side.opened = true;
+    side.layer_bytes = bytes_by_layer(catalog.tensors);
   }
   return reader;
 }
@@ -64,6 +69,23 @@ Opener opener(const FileSystem& files, const std::string& from, const std::strin
 // What a reader refuses, a judge reports: wrong bytes are the answer, not a failure to answer.
 bool is_answer(Errc code) {
   return code == Errc::corrupt || code == Errc::incomplete || code == Errc::unsafe;
+}
+
+// "3/7". Whether there is such a part, the judge says.
+std::optional<Subset> parse_subset(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  Subset subset;
+  const char* const end = text.data() + text.size();
+  const auto number = std::from_chars(text.data(), end, subset.number);
+  const bool has_slash = number.ec == std::errc() && number.ptr != end && *number.ptr == '/';
+  if (has_slash) {
+    const auto count = std::from_chars(number.ptr + 1, end, subset.count);
+    if (count.ec == std::errc() && count.ptr == end) return subset;
+  }
+  throw Error(Errc::invalid_argument,
+              fmt::format("cannot read `--subset {}`: two numbers are expected, as in `--subset "
+                          "3/7`, which is the third of seven parts",
+                          text));
 }
 
 Report judge(const Options& options, Session& session, Verdict& verdict) {
@@ -82,7 +104,9 @@ Report judge(const Options& options, Session& session, Verdict& verdict) {
                      hdf5_viewer(files, verdict.side.path, session.stop)};
   try {
     if (previous) return verify_since(machine.judge(), left, std::move(previous), level);
-    if (!verdict.against) return verify(machine.judge(), left, level);
+    if (!verdict.against) {
+      return verify(machine.judge(), left, level, parse_subset(options.subset));
+    }
     const Suspect right{opener(files, detected, none, *verdict.against),
                         hdf5_viewer(files, verdict.against->path, session.stop)};
     return verify_against(machine.judge(), left, right, level);
@@ -127,7 +151,8 @@ std::optional<SignedCheck> checked_signature(const Options& options, Session& se
   const LimitedFileSystem files(session.files, read_limit_of(options.work), &session.stop);
   const JudgeContext context = machine.judge();
   const Level level = parse_level(options.level).value_or(Level::full);
-  const SignedPart part = level < Level::full ? SignedPart::manifest : SignedPart::all;
+  const bool in_part = level < Level::full || !options.subset.empty();
+  const SignedPart part = in_part ? SignedPart::manifest : SignedPart::all;
   // What is going to be judged: a directory may look like several formats.
   const auto format =
       options.from.empty() ? detect_format(files, options.path) : std::optional(options.from);
@@ -212,19 +237,27 @@ int run(Options options, Session& session) {
 
 void add_options(CLI::App& verb, Options& options) {
   verb.add_option("PATH", options.path, "the checkpoint to judge")->required();
-  verb.add_option("--against", options.against,
-                  "prove that this one holds the same tensors, whatever its mesh and format")
-      ->type_name("OTHER");
-  verb.add_option("--previous", options.previous,
-                  "an earlier save of the same run, in any mesh and format: is this what training "
-                  "makes of it?")
-      ->type_name("EARLIER")
-      ->excludes("--against");
+  CLI::Option* against =
+      verb.add_option("--against", options.against,
+                      "prove that this one holds the same tensors, whatever its mesh and format")
+          ->type_name("OTHER");
+  CLI::Option* previous =
+      verb.add_option("--previous", options.previous,
+                      "an earlier save of the same run, in any mesh and format: is this what "
+                      "training makes of it?")
+          ->type_name("EARLIER")
+          ->excludes(against);
   verb.add_option(
           "--level", options.level,
           "header (no payload), quick (some blocks), full (every byte) or deep (and numbers are "
           "judged, and libhdf5, in a child process, sees what the indexes say) [full]")
       ->check(CLI::IsMember({"header", "quick", "full", "deep"}));
+  verb.add_option("--subset", options.subset,
+                  "of what full and deep read, only the i-th of n parts: for scrubs that take n "
+                  "nights")
+      ->type_name("i/n")
+      ->excludes(against)
+      ->excludes(previous);
   verb.add_option("--key", options.key,
                   "PATH must be signed by this minisign key: a file, or 56 characters of base64")
       ->type_name("PUBLIC_KEY");
@@ -244,7 +277,7 @@ CLI::App* add_verify(CLI::App& program, Request& request) {
   CLI::App* verb = add_verb(
       program, "verify", "is a checkpoint whole and true; is it equal to another",
       {"remesh verify CKPT --against HF_DIR", "remesh verify CKPT --previous OTHER --level deep",
-       "remesh verify CKPT --key KEY.pub --fail-on warn --json"});
+       "remesh verify CKPT --key KEY.pub --fail-on warn --html OUT"});
   add_options(*verb, *options);
   verb->callback([options, &request] {
     request.talk = options->talk;

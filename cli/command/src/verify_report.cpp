@@ -39,9 +39,19 @@ std::string head_line(const Verdict& verdict, const Output& out) {
                      format_seconds(verdict.seconds));
 }
 
+std::string part_text(const Subset& subset) {
+  return fmt::format("part {} of {}", subset.number, subset.count);
+}
+
 // What the word "ok" rests on.
-std::string_view basis(const Verdict& verdict) {
+std::string basis(const Verdict& verdict) {
   const Report& report = verdict.report;
+  if (report.subset) {
+    return fmt::format("{} was read{}; digests of tensors were not proved: that needs every byte{}",
+                       part_text(*report.subset),
+                       report.bytes_unprotected == 0 ? ", and is as recorded" : "",
+                       report.level == Level::deep ? ", and so do their numbers" : "");
+  }
   if (report.recomputed && verdict.side.sealed && !verdict.against) {
     return "digests were recomputed from every byte, and are those of the seal";
   }
@@ -102,7 +112,7 @@ void print_signature(const Verdict& verdict, Output& out) {
   if (!verdict.signature) return;
   const auto& [key_id, what, files, checked] = *verdict.signature;
   const std::string who = fmt::format("  signed by {}: {}", key_id, what);
-  if (verdict.report.level < Level::full) {
+  if (verdict.report.level < Level::full || verdict.report.subset) {
     out.line(
         fmt::format("{}; files were not compared with the signature, `--level full` does", who));
   } else if (checked == files) {
@@ -126,6 +136,11 @@ void print_count(const Verdict& verdict, Output& out) {
 Json signature_json(const std::optional<Signature>& signature) {
   if (!signature) return nullptr;
   return {{"key_id", signature->key_id}, {"files_checked", signature->files_checked}};
+}
+
+Json subset_json(const std::optional<Subset>& subset) {
+  if (!subset) return nullptr;
+  return {{"number", subset->number}, {"count", subset->count}};
 }
 
 Json side_json(const Side& side) {
@@ -152,15 +167,21 @@ Json previous_json(const Verdict& verdict) {
 
 // What a level looks for in one checkpoint.
 std::string families_of(const Report& report) {
-  return report.level == Level::deep ? "123456" : "12346";
+  const bool has_numbers = (report.level == Level::deep && !report.subset) || report.since;
+  return has_numbers ? "123456" : "12346";
 }
 
+// Of what could not be opened nothing was looked for.
 std::vector<CheckGroup> groups_of(const Verdict& verdict) {
-  const std::string families = families_of(verdict.report);
-  if (!verdict.against) return {{verdict.side.path, "", families}};
-  return {{"left: " + verdict.side.path, "left", families},
-          {"right: " + verdict.against->path, "right", families},
-          {"left against right", "", verdict.report.level >= Level::full ? "35" : "3"}};
+  const auto families = [&](const Side& side) {
+    return side.opened ? families_of(verdict.report) : std::string();
+  };
+  if (!verdict.against) return {{verdict.side.path, "", families(verdict.side)}};
+  std::string compared = verdict.report.level >= Level::full ? "35" : "3";
+  if (!verdict.side.opened || !verdict.against->opened) compared.clear();
+  return {{"left: " + verdict.side.path, "left", families(verdict.side)},
+          {"right: " + verdict.against->path, "right", families(*verdict.against)},
+          {"left against right", "", compared}};
 }
 
 void add_side_facts(const Side& side, const std::string& prefix, Judgement& judgement) {
@@ -181,6 +202,7 @@ Judgement judgement_of(const Verdict& verdict) {
   judgement.groups = groups_of(verdict);
   judgement.findings = report.findings;
   judgement.seconds = verdict.seconds;
+  judgement.numbers = report.numbers;
   add_side_facts(verdict.side, verdict.against ? "left " : "", judgement);
   if (verdict.against) add_side_facts(*verdict.against, "right ", judgement);
   if (verdict.previous) add_side_facts(*verdict.previous, "earlier ", judgement);
@@ -188,6 +210,7 @@ Judgement judgement_of(const Verdict& verdict) {
     judgement.facts.emplace_back(name, std::move(value));
   };
   add("level", std::string(to_string(report.level)));
+  if (report.subset) add("read", part_text(*report.subset));
   add("tensors", std::to_string(report.tensors));
   add("files", std::to_string(report.files));
   add("bytes read", format_bytes(report.bytes_read));
@@ -216,6 +239,9 @@ void print_verdict(const Verdict& verdict, Output& out) {
   print_since(verdict, out);
   print_unprotected(verdict, out);
   if (!verdict.failed || verdict.against) out.line(fmt::format("  {}", basis(verdict)));
+  if (verdict.failed && verdict.report.subset) {
+    out.line(fmt::format("  only {} was read", part_text(*verdict.report.subset)));
+  }
   print_ignored(verdict.ignored, out);
   print_count(verdict, out);
 }
@@ -229,6 +255,7 @@ Json verdict_json(const Verdict& verdict) {
   document["previous"] = previous_json(verdict);
   document["signature"] = signature_json(verdict.signature);
   document["level"] = to_string(report.level);
+  document["subset"] = subset_json(report.subset);
   document["recomputed"] = report.recomputed;
   document["counts"] = {{"error", report.count(Severity::error)},
                         {"warn", report.count(Severity::warn)},

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "remesh/core/dtype.hpp"
 #include "remesh/schema/finding.hpp"
 
 namespace remesh {
@@ -20,6 +21,34 @@ enum class Level {
 
 std::optional<Level> parse_level(std::string_view name) noexcept;
 std::string_view to_string(Level level) noexcept;
+
+/// One of `count` parts of what is read: the files' bytes, dealt out so that each is in exactly
+/// one.
+struct Subset {
+  std::int64_t number = 1;  ///< from 1 to count
+  std::int64_t count = 1;
+
+  friend bool operator==(const Subset&, const Subset&) = default;
+};
+
+/// What `deep` counted of the numbers of one tensor. Whole numbers, so that nothing of it depends
+/// on layout or threads.
+struct TensorNumbers {
+  std::string name;
+  DType dtype = DType::f32;
+  std::int64_t elements = 0;
+  std::int64_t zeros = 0;  ///< of either sign
+  std::int64_t nans = 0;
+  std::int64_t infinities = 0;
+  std::int64_t denormals = 0;
+  std::int64_t negatives = 0;  ///< below zero
+  /// Of floats, the exponents of two of the smallest and the largest finite number that is not
+  /// zero: 0 is that of 1.0 to 2.0. Nothing where there is no such number.
+  std::optional<int> least_exponent;
+  std::optional<int> most_exponent;
+
+  friend bool operator==(const TensorNumbers&, const TensorNumbers&) = default;
+};
 
 /// What a checkpoint has in common with an earlier save.
 struct Since {
@@ -42,6 +71,10 @@ struct Report {
   std::int64_t views = 0;              ///< files that libhdf5 was asked about, both sides
   std::int64_t equal = 0;              ///< with --against: tensors that are the same
   std::int64_t compared = 0;           ///< with --against: tensors compared
+  /// At `deep`: of the tensors of the judged side whose numbers are counted and whose bytes are
+  /// whole, in catalog order.
+  std::vector<TensorNumbers> numbers;
+  std::optional<Subset> subset;  ///< that alone was read
   /// Whether digests were recomputed from the bytes, or taken as recorded.
   bool recomputed = false;
   std::optional<Since> since;  ///< where it was held against an earlier save

@@ -47,7 +47,13 @@ struct Suspect {
 /// byte range, tensor and box; a checkpoint that cannot be opened at all is one too.
 /// Throws only where the question could not be answered: Error(not_found) from `suspect.open` if
 /// there is nothing to judge, Error(io), Error(out_of_memory), Error(stopped).
-Report verify(const JudgeContext& context, const Suspect& suspect, Level level);
+///
+/// With a `subset`, `full` and `deep` read that part of the bytes alone, and compare its blocks
+/// with recorded CRCs: all parts together are every byte. Headers are judged always, digests and
+/// numbers of tensors never. Throws Error(invalid_argument) unless 1 <= number <= count, and at
+/// other levels.
+Report verify(const JudgeContext& context, const Suspect& suspect, Level level,
+              const std::optional<Subset>& subset = std::nullopt);
 
 /// Are two checkpoints the same tensors, bit for bit, whatever their layouts and formats? Each is
 /// judged by itself first; then names, dtypes, shapes and digests are compared. From `full` on the
