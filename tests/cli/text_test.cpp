@@ -44,6 +44,13 @@ TEST(Escaped, ShowsBytesThatAreNoUtf8) {
   EXPECT_EQ(escaped("ab\xe2\x82"), "ab\\xe2\\x82") << "cut off";
 }
 
+TEST(Escaped, IsNoCommandToARunner) {
+  EXPECT_EQ(escaped("a ##[add-mask]e"), "a \\x23#[add-mask]e");
+  EXPECT_EQ(escaped("::stop-commands::x"), "\\x3a:stop-commands::x");
+  EXPECT_EQ(escaped("a::b ##"), "a::b ##");
+  EXPECT_EQ(escaped_lines("a\n::b"), "a\n\\x3a:b");
+}
+
 TEST(EscapedLines, KeepsLineFeedsOnly) { EXPECT_EQ(escaped_lines("a\nb\r"), "a\nb\\x0d"); }
 
 TEST(Counted, SaysOneAndMany) {

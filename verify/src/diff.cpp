@@ -222,11 +222,13 @@ void fill_in(const PairCounts& counts, const Comparing& pair, TensorDiff& result
   result.infinite = counts.infinite;
   const detail::Reading reading = detail::reading_of(pair.left->dtype);
   if (reading == detail::Reading::bits) return;
+  result.histogram.assign(counts.by_distance.begin(), counts.by_distance.end());
+  while (!result.histogram.empty() && result.histogram.back() == 0) result.histogram.pop_back();
+  // Where all that differs is NaN or infinite, 0 would say that nothing is wrong.
+  if (result.histogram.empty() && counts.differing > 0) return;
   const bool floats = reading == detail::Reading::floats;
   (floats ? result.max_ulps : result.max_difference) = counts.most_distance;
   result.max_absolute = floats ? counts.most_absolute : static_cast<double>(counts.most_distance);
-  result.histogram.assign(counts.by_distance.begin(), counts.by_distance.end());
-  while (!result.histogram.empty() && result.histogram.back() == 0) result.histogram.pop_back();
 }
 
 ElementPair first_of(const PairCounts& counts, const TensorDesc& left, const TensorDesc& right) {

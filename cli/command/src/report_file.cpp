@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <random>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
@@ -88,10 +89,22 @@ void check_report_path(const std::string& flag, const std::string& path,
   }
 }
 
+bool is_same_place(const std::string& one, const std::string& other) {
+  std::error_code unknown;
+  return fs::weakly_canonical(fs::absolute(one), unknown) ==
+         fs::weakly_canonical(fs::absolute(other), unknown);
+}
+
+void remove_report(const std::string& path) {
+  if (std::remove(path.c_str()) == 0 || errno == ENOENT) return;
+  throw Error(Errc::io,
+              fmt::format("cannot renew '{}': {}", path, std::generic_category().message(errno)));
+}
+
 void write_report(const std::string& path, std::string_view text) {
-  // Of this process, so that jobs that write the same report do not meet.
-  const std::string temporary = fmt::format("{}.remesh-{}", path, getpid());
-  std::remove(temporary.c_str());
+  // Jobs that write the same report must not meet, and those of two containers may have one number.
+  const std::string temporary =
+      fmt::format("{}.remesh-{}-{:08x}", path, getpid(), std::random_device()());
   Stream out(temporary);
   const bool written = out.write(text) && out.close();
   if (written && std::rename(temporary.c_str(), path.c_str()) == 0) return;

@@ -15,6 +15,12 @@ namespace remesh {
 void check_report_path(const std::string& flag, const std::string& path,
                        std::span<const std::string> judged);
 
+/// Whether two paths are of one file, as far as can be told while there is none.
+bool is_same_place(const std::string& one, const std::string& other);
+
+/// Removes the report of an earlier run, if there is one. Throws Error(io).
+void remove_report(const std::string& path);
+
 /// Writes a file whole or not at all: under another name first. Throws Error(io).
 void write_report(const std::string& path, std::string_view text);
 

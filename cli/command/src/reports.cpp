@@ -40,14 +40,18 @@ bool is_of_opened(const Finding& finding, std::span<const Side> sides) {
 
 using Given = std::pair<std::string, std::string>;  // flag, value
 
+std::vector<Given> files_of(const ReportOptions& options) {
+  return {{"--junit", options.junit}, {"--sarif", options.sarif}, {"--html", options.html}};
+}
+
 void check_files(const ReportOptions& options, std::span<const std::string> judged) {
-  const std::vector<Given> files{
-      {"--junit", options.junit}, {"--sarif", options.sarif}, {"--html", options.html}};
+  const std::vector<Given> files = files_of(options);
   for (auto file = files.begin(); file != files.end(); ++file) {
     if (file->second.empty()) continue;
     check_report_path(file->first, file->second, judged);
-    const auto twice = std::find_if(
-        files.begin(), file, [&](const Given& other) { return other.second == file->second; });
+    const auto twice = std::find_if(files.begin(), file, [&](const Given& other) {
+      return is_same_place(other.second, file->second);
+    });
     if (twice == file) continue;
     throw Error(Errc::invalid_argument, fmt::format("`{}` and `{}` name the same file, '{}'",
                                                     twice->first, file->first, file->second));
@@ -116,7 +120,12 @@ void refuse_report_options(const ReportOptions& options, const std::string& judg
 Reports::Reports(const ReportOptions& options, std::vector<std::string> judged,
                  const Session& session)
     : options_(options), project_(project_file(options.config, session.files)) {
+  judged.push_back(options.config.empty() ? "remesh.toml" : options.config);
   check_files(options, judged);
+  // Should this run not come to a verdict, that of an earlier one must not stand for it.
+  for (const auto& [flag, path] : files_of(options)) {
+    if (!path.empty()) remove_report(path);
+  }
   const std::string& fail_on = options.fail_on.empty() ? project_.fail_on : options.fail_on;
   if (fail_on == "warn") fail_from_ = Severity::warn;
   rules_.reserve(options.ignore.size() + project_.ignores.size());

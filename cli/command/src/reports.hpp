@@ -44,7 +44,8 @@ void refuse_report_options(const ReportOptions& options, const std::string& judg
 class Reports {
  public:
   /// Reads remesh.toml, and looks whether reports can lie where they are wanted. `judged`: paths of
-  /// checkpoints, in which nothing may be written. Throws Error(invalid_argument) for what cannot
+  /// checkpoints, in which nothing may be written, and of files. Removes reports of earlier
+  /// runs. Throws Error(invalid_argument) for what cannot
   /// be meant, and as check_report_path().
   Reports(const ReportOptions& options, std::vector<std::string> judged, const Session& session);
 

@@ -53,17 +53,31 @@ bool hides_or_acts(char32_t c) {
          (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF;
 }
 
+// GitHub's runner takes "##[command]" wherever a line has it, and "::command::" where one begins,
+// as meant for itself. Names may be made so.
+bool is_command(std::string_view text, bool begins) {
+  return text.starts_with("##[") || (begins && text.starts_with("::"));
+}
+
+void append_hex(std::string& out, std::string_view bytes) {
+  for (const char byte : bytes) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+}
+
 std::string escape(std::string_view text, bool keep_line_feeds) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
+    if (is_command(text, out.empty() || out.back() == '\n')) {
+      append_hex(out, text.substr(0, 1));
+      text.remove_prefix(1);
+      continue;
+    }
     const Character c = decode(text);
     const std::string_view bytes = text.substr(0, c.length);
     if (c.valid && (!hides_or_acts(c.value) || (keep_line_feeds && c.value == '\n'))) {
       out += bytes;
     } else {
-      for (const char byte : bytes)
-        out += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+      append_hex(out, bytes);
     }
     text.remove_prefix(c.length);
   }

@@ -200,7 +200,7 @@ Judgement settled(const Reports& reports, Verdict& verdict) {
 
 std::vector<std::string> judged_paths(const Options& options) {
   std::vector<std::string> paths{options.path};
-  for (const std::string& other : {options.against, options.previous}) {
+  for (const std::string& other : {options.against, options.previous, options.seal, options.key}) {
     if (!other.empty()) paths.push_back(other);
   }
   return paths;

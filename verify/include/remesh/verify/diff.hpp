@@ -69,7 +69,8 @@ struct TensorDiff {
   Index beyond = 0;    ///< of these, those that are not within the tolerance
   Index nans = 0;      ///< of these, those of which one is NaN; in no figure below
   Index infinite = 0;  ///< of these, those of which one is infinite and none NaN; likewise
-  /// Of floats, the most ulps that two elements are apart. -0 and 0 are 0 ulps apart.
+  /// Of floats, the most ulps that two elements are apart. -0 and 0 are 0 ulps apart. Like the
+  /// figures below nothing if some differ, and all of these are NaN or infinite.
   std::optional<std::uint64_t> max_ulps;
   /// How many differing elements are so many ulps apart, by the number of bits that this takes:
   /// 0; 1; 2 and 3; 4 to 7; ... Of integers, by their difference. Ends with the last that is not 0.
