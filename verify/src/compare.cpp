@@ -131,7 +131,12 @@ class Comparison {
         continue;
       }
       auto& [finding, pairs] = explained[static_cast<std::size_t>(by[pair])];
-      if (pairs.front() == pair) add(std::move(finding));
+      if (pairs.front() != pair) continue;
+      for (const std::size_t other : pairs) {
+        const std::string& name = left_.reader->catalog().tensors[differing_[other].left].name;
+        if (name != finding.tensor) finding.more_tensors.push_back(name);
+      }
+      add(std::move(finding));
     }
   }
 

@@ -168,12 +168,17 @@ void check_vocabulary(const ReadNumbers& read, const std::string& config,
 
 }  // namespace
 
+bool is_embedding_or_output(std::string_view name) {
+  return ends_as(name, embeddings) || ends_as(name, outputs);
+}
+
 void check_against_config(const ReadNumbers& read, std::vector<Finding>& findings) {
   const std::optional<std::string> config = config_of(read.reader);
   check_scales(read, config, findings);
   if (!config) return;
   check_tied(read, *config, findings);
   check_vocabulary(read, *config, findings);
+  check_model(read, *config, findings);
 }
 
 }  // namespace remesh::detail

@@ -371,6 +371,7 @@ Judged judge(const JudgeContext& context, const Suspect& suspect, Level level, c
   if (judged.reader) {
     check_coverage(*judged.reader, each(&Finding::tensor, collected.all), collected);
     check_copies(*judged.reader, collected);
+    check_placeholders(judged.reader->catalog().tensors, collected);
     judged.report.tensors = std::ssize(judged.reader->catalog().tensors);
     judged.report.files = std::ssize(judged.reader->extents().files());
   }

@@ -85,6 +85,14 @@ Finding about_element(const char* id, Severity severity, const ReadNumbers& read
   return finding;
 }
 
+void name_tensors(Finding& finding, const ReadNumbers& read, std::span<const std::size_t> tensors) {
+  finding.tensor = read.desc(tensors.front()).name;
+  finding.more_tensors.reserve(tensors.size() - 1);
+  for (const std::size_t tensor : tensors.subspan(1)) {
+    finding.more_tensors.push_back(read.desc(tensor).name);
+  }
+}
+
 std::string listed(const ReadNumbers& read, std::span<const std::size_t> tensors) {
   constexpr std::size_t most = 3;
   std::vector<std::string> names;

@@ -64,11 +64,26 @@ void check_masters(const JudgeContext& context, const ReadNumbers& read,
 /// RM531: fp8 weights without scales. RM541: more rows than the vocabulary.
 void check_against_config(const ReadNumbers& read, std::vector<Finding>& findings);
 
+/// What a model with this config.json must have, as the map that ships for it says. RM302: a tensor
+/// that is missing. RM305: the last layers, all of them. RM303: one of another shape. Says nothing
+/// where `convert` would take it as it is, where no map fits, and of less than half a model.
+void check_model(const ReadNumbers& read, const std::string& config,
+                 std::vector<Finding>& findings);
+
+/// RM306: weights and biases of shape [0].
+void check_placeholders(std::span<const TensorDesc> tensors, Findings& findings);
+
+/// Whether a name ends as those of embeddings and outputs do.
+bool is_embedding_or_output(std::string_view name);
+
 /// A finding about a tensor, or about one element of it, with its place in a file.
 Finding about_tensor(const char* id, Severity severity, const ReadNumbers& read,
                      std::size_t tensor);
 Finding about_element(const char* id, Severity severity, const ReadNumbers& read,
                       std::size_t tensor, Index number);
+
+/// Makes the finding about all of these. Precondition: there is one.
+void name_tensors(Finding& finding, const ReadNumbers& read, std::span<const std::size_t> tensors);
 
 /// "'a', 'b', 'c' and 4 more".
 std::string listed(const ReadNumbers& read, std::span<const std::size_t> tensors);

@@ -24,15 +24,16 @@ constexpr int absurdly_beyond = 10;
 // A gradient that spikes makes moments jump, but not so far.
 constexpr int beyond_any_spike = 32;
 constexpr int least_of_spikes = 20;
-// Trained weights are not so small: less than this, and the least of them count as tiny.
-constexpr int tiny_exponent = -32;
+// A weight that passes zero seldom comes so near to it; from a size like others' none does.
+constexpr int tiny_exponent = -48;
+constexpr int plain_exponent = -32;
 // Twice and half come of rounding and long pauses between saves.
 constexpr int least_scale = 2;
 constexpr Index least_scaled = 16;
 
 struct FloatKind {
   int bias = 127;
-  std::size_t tiny_bands = 3;  // of NumberCounts::bands, those below 2^tiny_exponent
+  std::size_t tiny_bands = 3;  // of NumberCounts::bands, those below 2^plain_exponent
 };
 
 // Nothing of dtypes that are not compared: fp8 has its range in scales beside it.
@@ -63,8 +64,9 @@ Index least_zeroed(const TensorDesc& desc) {
   return std::min(row, std::max<Index>(2, elements / 100));
 }
 
+// Of very many elements some may be tiny by chance.
 Index least_tiny(const TensorDesc& desc) {
-  return std::max<Index>(2, desc.extent.num_elements() / 100);
+  return std::max<Index>(1, desc.extent.num_elements() >> 24);
 }
 
 // The elements of two saves, one by one.
@@ -136,7 +138,7 @@ class Comparer {
       if (std::abs(now) > std::abs(result_.greatest)) result_.greatest = now;
     }
     if (before == 0) return;
-    if (exponent < tiny_exponent && exponent_of(before) >= tiny_exponent) {
+    if (exponent < tiny_exponent && exponent_of(before) >= plain_exponent) {
       note_first(result_.shrunk, result_.first_shrunk, number);
     }
     add_ratio(now / before);
@@ -284,8 +286,9 @@ class RangeCheck {
   }
 
   void report_shrunk(const Kept& kept, const Comparison& found) {
-    Finding finding =
-        about_element("RM512", Severity::error, saves_.now, kept.now, found.first_shrunk);
+    const bool many = 100 * found.shrunk >= elements(kept);
+    Finding finding = about_element("RM512", many ? Severity::error : Severity::warn, saves_.now,
+                                    kept.now, found.first_shrunk);
     const std::string where = to_string(*finding.box);
     add(std::move(finding), fmt::format("{} below 2^{}", found.shrunk, tiny_exponent), "none",
         fmt::format("{}: {} of {} elements are smaller than 2^{} that were not in the earlier "

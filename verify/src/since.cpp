@@ -90,7 +90,7 @@ class Matched {
     Finding finding;
     finding.id = id;
     finding.severity = severity;
-    finding.tensor = read.desc(tensors.front()).name;
+    name_tensors(finding, read, tensors);
     finding.message = std::move(message);
     finding.next_step = "compare with a save of the same run";
     return finding;
@@ -120,7 +120,7 @@ void check_zeroed(const TwoSaves& saves, std::vector<Finding>& findings) {
   std::erase_if(findings, [](const Finding& finding) { return finding.id == "RM503"; });
   Finding finding;
   finding.id = "RM503";
-  finding.tensor = saves.now.desc(zeroed.front()).name;
+  name_tensors(finding, saves.now, zeroed);
   finding.found = fmt::format("{} zeroed", zeroed.size());
   finding.expected = "none that was not zero before";
   finding.message = fmt::format(

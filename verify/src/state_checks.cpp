@@ -170,7 +170,7 @@ void check_moments(const ReadNumbers& read, const std::optional<std::int64_t>& s
   Finding finding;
   finding.id = "RM503";
   finding.severity = all && step ? Severity::error : Severity::note;
-  finding.tensor = read.desc(moments.zeroed.front()).name;
+  name_tensors(finding, read, moments.zeroed);
   finding.found = fmt::format("{} of {}", moments.zeroed.size(), moments.parameters.size());
   finding.expected = all ? "moments that are not zero" : "none, or parameters that get no gradient";
   finding.message = fmt::format(

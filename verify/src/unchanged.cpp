@@ -172,7 +172,7 @@ class Unchanged {
                         "rate was zero",
                         moved_.trained.size(), between(since_), listed_trained(moved_.trained)),
             "go back to the last save that moved; what training did since is lost");
-    finding.tensor = name(moved_.trained.front());
+    name_tensors(finding, saves_.now, tensors_of(moved_.trained));
     finding.found = fmt::format("0 of {} changed", moved_.trained.size());
     finding.expected = "parameters that changed";
   }
@@ -180,7 +180,8 @@ class Unchanged {
   // Narrow weights may round to the same bits while their masters move.
   void still_weights(Severity severity) {
     const bool rounded = moved_.any(&Trained::master_changed);
-    if (!rounded && moves_unseen(moved_.trained.front())) severity = Severity::warn;
+    const auto is_unseen = [this](const Trained& one) { return moves_unseen(one); };
+    if (!rounded && std::ranges::all_of(moved_.trained, is_unseen)) severity = Severity::warn;
     if (rounded) severity = Severity::note;
     Finding& finding =
         add(severity,
@@ -190,7 +191,7 @@ class Unchanged {
                                   "snapshot: `--level deep` tells"
                                 : "the weights are an old snapshot, or the learning rate was zero"),
             rounded ? "" : "go back to the last save whose weights moved");
-    finding.tensor = name(moved_.trained.front());
+    name_tensors(finding, saves_.now, tensors_of(moved_.trained));
     finding.found = fmt::format("0 of {} changed", moved_.trained.size());
     finding.expected = "parameters that changed";
   }
@@ -204,7 +205,7 @@ class Unchanged {
                           "was saved from an old snapshot",
                           kind.tensors, state, between(since_)),
               "do not resume from this save: its optimizer is of another step");
-      finding.tensor = first_state(state);
+      name_tensors(finding, saves_.now, all_of(state));
       finding.found = fmt::format("0 of {} changed", kind.tensors);
       finding.expected = "states that changed";
     }
@@ -241,7 +242,7 @@ class Unchanged {
             fmt::format("{} of {} trained parameters did not change {}: {}; {}", some.size(),
                         moved_.trained.size(), between(since_), listed_trained(some), why),
             std::move(next_step));
-    finding.tensor = name(some.front());
+    name_tensors(finding, saves_.now, tensors_of(some));
     finding.found = fmt::format("{} of {} unchanged", some.size(), moved_.trained.size());
     finding.expected = "parameters that changed";
   }
@@ -252,17 +253,23 @@ class Unchanged {
     return !one.has_master && bits(saves_.now.desc(one.tensor).dtype) < 32;
   }
 
-  std::string listed_trained(const std::vector<Trained>& some) const {
+  static std::vector<std::size_t> tensors_of(const std::vector<Trained>& some) {
     std::vector<std::size_t> tensors;
     tensors.reserve(some.size());
     for (const Trained& one : some) tensors.push_back(one.tensor);
-    return listed(saves_.now, tensors);
+    return tensors;
   }
 
-  std::string first_state(std::string_view state) const {
-    const auto kept = std::ranges::find_if(
-        saves_.kept, [&](const Kept& one) { return saves_.now.state(one.now) == state; });
-    return saves_.now.desc(kept->now).name;
+  std::string listed_trained(const std::vector<Trained>& some) const {
+    return listed(saves_.now, tensors_of(some));
+  }
+
+  std::vector<std::size_t> all_of(std::string_view state) const {
+    std::vector<std::size_t> tensors;
+    for (const Kept& one : saves_.kept) {
+      if (saves_.now.state(one.now) == state) tensors.push_back(one.now);
+    }
+    return tensors;
   }
 
   const TwoSaves& saves_;

@@ -25,12 +25,14 @@ constexpr std::array pages{
          "One of the claims hides another tensor's data, for example another expert's.",
          "Ranks that number their experts or layers from 0 each.",
          "Save again with global numbers; remesh does not guess which claim is true."},
-    Page{"RM305", "local instead of global index", false,
-         "Names hold the number of a layer or expert within its rank, not within the model.",
+    Page{"RM305", "local instead of global index", true,
+         "Names hold the number of a layer or expert within its rank, not within the model: the "
+         "last "
+         "layers that config.json counts are not there.",
          "On another mesh the same name means another layer.",
          "A framework that names modules before it knows its pipeline stage.",
          "Save with global names, or convert with a map that says the offset of each stage."},
-    Page{"RM306", "empty placeholder", false,
+    Page{"RM306", "empty placeholder", true,
          "A tensor has no elements although the model's has some.",
          "The weights are not in this file at all, although its digests are right.",
          "ZeRO-3 partitions that were saved without being gathered.",

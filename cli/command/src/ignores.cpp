@@ -21,7 +21,10 @@ bool fits(const std::string& glob, const std::string& name) {
 
 bool covers(const IgnoreRule& rule, const Finding& finding) {
   if (rule.id != finding.id) return false;
-  return rule.glob.empty() || fits(rule.glob, finding.tensor) || fits(rule.glob, finding.file);
+  if (rule.glob.empty() || fits(rule.glob, finding.file)) return true;
+  // What is said of several tensors is excused only if each of them is.
+  const auto is_meant = [&](const std::string& name) { return fits(rule.glob, name); };
+  return is_meant(finding.tensor) && std::ranges::all_of(finding.more_tensors, is_meant);
 }
 
 // "RM541 ('model.embed*')".

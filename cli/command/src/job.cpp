@@ -342,7 +342,7 @@ void note_leftovers(const std::vector<FileSystem::Path>& left, Output& out) {
     out.detail(
         fmt::format("{}  '{}' is of another job with the same destination: if that does not "
                     "run any more, repeat its command with `--resume`, or remove it",
-                    out.warned("note"), path.string()));
+                    out.warned("note"), escaped(path.string())));
   }
 }
 

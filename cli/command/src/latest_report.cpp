@@ -112,7 +112,7 @@ void print_latest(const TrainingRun& run, const Latest& latest, Output& out) {
                              ? fmt::format("step {}", *run.entries[found.entry].step)
                              : "step unknown",
                          counted(found.report.tensors, "tensor"), to_string(latest.level)));
-  out.line(escaped(path_of(run, latest)));
+  out.line(path_of(run, latest));  // as it is: a script takes it
 }
 
 Json latest_json(const TrainingRun& run, const Latest& latest) {

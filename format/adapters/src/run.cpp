@@ -47,35 +47,62 @@ std::optional<std::int64_t> leading_number(std::string_view text) {
   return number;
 }
 
-// The number behind the last place where `word` has one.
-std::optional<std::int64_t> number_behind(std::string_view name, std::string_view word) {
+/// A number in a name, and where its word begins.
+struct Numbered {
+  std::size_t at = 0;
+  std::int64_t number = 0;
+};
+
+bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+
+// The number behind the last place where `word` has one. A word is no part of another one.
+std::optional<Numbered> number_behind(std::string_view name, std::string_view word) {
   for (std::size_t at = name.rfind(word); at != std::string_view::npos;) {
     std::string_view rest = name.substr(at + word.size());
     if (!rest.empty() && separators.find(rest.front()) != std::string_view::npos) {
       rest.remove_prefix(1);
     }
-    if (const auto number = leading_number(rest)) return number;
+    const bool begins = at == 0 || !is_letter(name[at - 1]);
+    const auto number = leading_number(rest);
+    if (begins && number) return Numbered{at, *number};
     if (at == 0) break;
     at = name.rfind(word, at - 1);
   }
   return std::nullopt;
 }
 
+// That of the word which stands last.
 std::optional<std::int64_t> number_behind_any(std::string_view name,
                                               std::span<const std::string_view> words) {
+  std::optional<Numbered> last;
   for (const std::string_view word : words) {
-    if (const auto number = number_behind(name, word)) return number;
+    const auto found = number_behind(name, word);
+    if (found && (!last || found->at > last->at)) last = found;
   }
-  return std::nullopt;
+  return last ? std::optional(last->number) : std::nullopt;
 }
 
 // Whether a name, in small letters, is what training programs give to checkpoints and to nothing
 // else; "eval_step_100" may hold pictures.
 bool is_of_checkpoint(std::string_view name) {
-  constexpr std::array<std::string_view, 6> words{"step",       "iter", "global_step",
-                                                  "checkpoint", "ckpt", "epoch"};
-  return std::ranges::all_of(name, is_digit) ||
-         std::ranges::any_of(words, [&](std::string_view word) { return name.starts_with(word); });
+  constexpr std::array<std::string_view, 8> words{"step",       "iter", "iteration", "global_step",
+                                                  "checkpoint", "ckpt", "epoch",     "globalstep"};
+  const auto begins_with = [&](std::string_view word) {
+    return name.starts_with(word) && name.size() > word.size() && !is_letter(name[word.size()]);
+  };
+  return std::ranges::all_of(name, is_digit) || std::ranges::any_of(words, begins_with);
+}
+
+// Whether a name, in small letters, is what programs give to what they are still writing: Hugging
+// Face's trainer "tmp-checkpoint-20", others "step-20.tmp" or "iter_20.partial".
+bool is_temporary(std::string_view name) {
+  constexpr std::array<std::string_view, 4> words{"tmp", "temp", "partial", "incomplete"};
+  while (!name.empty()) {
+    const std::size_t end = std::min(name.find_first_of(separators), name.size());
+    if (std::ranges::find(words, name.substr(0, end)) != words.end()) return true;
+    name.remove_prefix(std::min(end + 1, name.size()));
+  }
+  return false;
 }
 
 // Whether a format recognises it. What may not be looked into ("lost+found") is none.
@@ -118,11 +145,14 @@ std::optional<RunEntry> entry_of(const FileSystem& files, const Path& directory,
   }
   if (entry.name.starts_with('.')) return std::nullopt;
   if (entry.kind == EntryKind::link && leads_to_no_other(path)) return std::nullopt;
+  const std::string name = lower_case(entry.name);
+  const bool is_meant = is_of_checkpoint(name);
   if (const auto step = step_in_name(entry.name)) {
-    return RunEntry{entry.name, step, false, is_of_checkpoint(lower_case(entry.name))};
+    const bool temporary = is_temporary(name);
+    return RunEntry{entry.name, step, temporary, is_meant || temporary};
   }
-  if (!is_recognised(files, path)) return std::nullopt;
-  return RunEntry{entry.name, step_inside(files, path), false, true};
+  if (!is_meant && !is_recognised(files, path)) return std::nullopt;
+  return RunEntry{entry.name, step_inside(files, path), is_temporary(name), true};
 }
 
 // What has no step comes before all that has one.
@@ -131,7 +161,7 @@ std::int64_t rank_of(const RunEntry& entry) { return entry.step.value_or(-1); }
 }  // namespace
 
 std::optional<std::int64_t> step_in_name(std::string_view name) {
-  constexpr std::array<std::string_view, 3> of_steps{"step", "iteration", "iter"};
+  constexpr std::array<std::string_view, 4> of_steps{"step", "iteration", "iter", "globalstep"};
   constexpr std::array<std::string_view, 2> of_checkpoints{"checkpoint", "ckpt"};
   const std::string lower = lower_case(name);
   if (const auto step = number_behind_any(lower, of_steps)) return step;
@@ -172,10 +202,16 @@ std::vector<std::size_t> newest_first(const TrainingRun& run) {
 Finding unfinished(const RunEntry& leftover) {
   Finding finding;
   finding.id = "RM105";
-  finding.message = fmt::format(
-      "cannot use '{}': the job that writes '{}' did not finish, or is still at it; its command "
-      "with `--resume` completes it",
-      leftover.name, name_of_leftover(leftover.name));
+  finding.message =
+      is_staging_name(leftover.name)
+          ? fmt::format(
+                "cannot use '{}': the job that writes '{}' did not finish, or is still at "
+                "it; its command with `--resume` completes it",
+                leftover.name, name_of_leftover(leftover.name))
+          : fmt::format(
+                "cannot use '{}': by its name it is still being written, or was never "
+                "finished",
+                leftover.name);
   finding.file = leftover.name;
   return finding;
 }

@@ -19,22 +19,40 @@ namespace {
 constexpr std::int64_t compared_bytes = std::int64_t{1} << 20;
 constexpr std::int64_t most_row_bytes = std::int64_t{64} << 20;
 
+// So many extents are compared at a time, which need so much memory beside their blocks.
+constexpr std::int64_t most_at_once = 8192;
+constexpr std::int64_t bytes_for_each = 1024;
+
 using Numbers = std::vector<std::uint32_t>;
 
-// The extents of each piece that is stored more than once, by tensor and box.
-std::vector<Numbers> several(const ExtentMap& map, std::size_t num_tensors) {
+// The extents of each piece of a tensor that is stored more than once, by box.
+std::vector<Numbers> several(const ExtentMap& map, std::size_t tensor) {
+  const auto numbers = map.of(tensor);
+  const bool once = std::ranges::all_of(
+      numbers, [&](std::uint32_t number) { return map.extents()[number].copy == 0; });
+  if (once) return {};
+  std::map<Box, Numbers> by_box;
+  for (const std::uint32_t number : numbers) {
+    const Extent& extent = map.extents()[number];
+    if (extent.length_bytes > 0) by_box[extent.box].push_back(number);
+  }
   std::vector<Numbers> pieces;
-  for (std::size_t tensor = 0; tensor < num_tensors; ++tensor) {
-    std::map<Box, Numbers> by_box;
-    for (const std::uint32_t number : map.of(tensor)) {
-      const Extent& extent = map.extents()[number];
-      if (extent.length_bytes > 0) by_box[extent.box].push_back(number);
-    }
-    for (auto& [box, numbers] : by_box) {
-      if (numbers.size() > 1) pieces.push_back(std::move(numbers));
-    }
+  for (auto& [box, copies] : by_box) {
+    if (copies.size() > 1) pieces.push_back(std::move(copies));
   }
   return pieces;
+}
+
+// What is read of tensors that have copies, as it lies in files.
+std::int64_t bytes_of_copies(const ExtentMap& map) {
+  std::int64_t bytes = 0;
+  for (const Extent& extent : map.extents()) {
+    const auto last = map.of(extent.tensor).back();  // they are ordered by copy
+    if (map.extents()[last].copy == 0 || extent.length_bytes == 0) continue;
+    const ByteRange place = map.place(extent);
+    bytes += place.end - place.begin;
+  }
+  return bytes;
 }
 
 Box at_origin(const Box& box) {
@@ -87,13 +105,8 @@ class Passed {
       : order_(all_of(pieces)),
         apart_(taken_apart(source, order_)),
         tally_(apart_.tensors, apart_.map, true) {
-    const auto stretches = all_extents(apart_.map);
-    std::int64_t bytes = 0;
-    for (const Stretch& stretch : stretches) bytes += stretch.length_bytes;
-    context.progress.begin("comparing copies", bytes);
-    sweep(context, source, stretches, tally_.tap(),
+    sweep(context, source, all_extents(apart_.map), tally_.tap(),
           [this](std::int64_t number, const Error&) { note_bad_frame(number); });
-    context.progress.end();
   }
 
   bool is_damaged(std::uint32_t number) const {
@@ -152,13 +165,31 @@ std::optional<UnlikeCopies> judged(const Numbers& piece, const Passed& passed) {
 }  // namespace
 
 std::vector<UnlikeCopies> unlike_copies(const SweepContext& context, const Reader& source) {
-  const std::vector<Numbers> pieces = several(source.extents(), source.catalog().tensors.size());
-  if (pieces.empty()) return {};
-  const Passed passed(context, source, pieces);
+  const ExtentMap& map = source.extents();
+  const std::size_t num_tensors = source.catalog().tensors.size();
+  if (map.copies() < 2) return {};
   std::vector<UnlikeCopies> all;
-  for (const Numbers& piece : pieces) {
-    if (auto unlike = judged(piece, passed)) all.push_back(*std::move(unlike));
+  std::vector<Numbers> pieces;
+  std::size_t extents = 0;
+  const auto held = context.budget.reserve(most_at_once * bytes_for_each, "copies");
+  const auto compare = [&] {
+    const Passed passed(context, source, pieces);
+    for (const Numbers& piece : pieces) {
+      if (auto unlike = judged(piece, passed)) all.push_back(*std::move(unlike));
+    }
+    pieces.clear();
+    extents = 0;
+  };
+  context.progress.begin("comparing copies", bytes_of_copies(map));
+  for (std::size_t tensor = 0; tensor < num_tensors; ++tensor) {
+    for (Numbers& piece : several(map, tensor)) {
+      extents += piece.size();
+      pieces.push_back(std::move(piece));
+    }
+    if (std::cmp_greater_equal(extents, most_at_once)) compare();
   }
+  if (!pieces.empty()) compare();
+  context.progress.end();
   return all;
 }
 

@@ -51,6 +51,10 @@ TEST(StepInName, IsTheNumberBehindTheWord) {
       {"epoch_3",                    {}},
       {"llama-7b",                   {}},
       {"12a",                        {}},
+      {"step_5_iter_10",             10},
+      {"iter_10_step_5",             5},
+      {"timestep77",                 {}},
+      {"globalstep8",                8},
       {"",                           {}},
   };
   // clang-format on
@@ -216,6 +220,35 @@ TEST(CheckPointers, FindsEachThatSaysOtherwise) {
     EXPECT_EQ(findings[0].severity, Severity::warn);
     EXPECT_THAT(findings[0].message, ::testing::HasSubstr(row.objection));
   }
+}
+
+TEST_F(RunTest, WhatIsStillWrittenByItsNameIsNotFinished) {
+  for (const char* name : {"tmp-checkpoint-20", "step-15.tmp", "iter_9.partial", "step-16"}) {
+    put(home_ / name / "manifest.json");
+  }
+  const TrainingRun run = read();
+  EXPECT_THAT(names_of(run),
+              ElementsAre("iter_9.partial", "step-15.tmp", "step-16", "tmp-checkpoint-20"));
+  for (const RunEntry& entry : run.entries) {
+    EXPECT_EQ(entry.is_leftover, entry.name != "step-16") << entry.name;
+    EXPECT_TRUE(entry.is_meant);
+  }
+  EXPECT_THAT(unfinished(run.entries.front()).message,
+              ::testing::HasSubstr("by its name it is still being written"));
+}
+
+TEST_F(RunTest, WhatIsCalledACheckpointIsListedWithoutANumber) {
+  for (const char* name : {"epoch_3", "checkpoint-last", "checkpoints", "ckpt-best", "steps"}) {
+    fs::create_directory(home_ / name);
+  }
+  EXPECT_THAT(names_of(read()), ElementsAre("checkpoint-last", "ckpt-best", "epoch_3"));
+}
+
+TEST_F(RunTest, ATrainerThatDivergedSaysItsStepAllTheSame) {
+  put(home_ / "final" / "manifest.json");
+  put(home_ / "final" / "trainer_state.json",
+      R"({"log_history": [{"loss": NaN, "x": -Infinity, "s": "\"NaN"}], "global_step": 40})");
+  EXPECT_EQ(read().entries.front().step, 40);
 }
 
 TEST(CheckPointers, ConversionsMayLagBehindAndWithoutAWholeOneOnlyNamesCount) {

@@ -65,6 +65,30 @@ void report_second_set(const WeightSet& weights, std::string_view only, const Di
   report(findings, only, std::move(finding));
 }
 
+// Files of an earlier save with other cuts. Loaders that take all files of a directory let the last
+// one win.
+void report_stray_shards(const WeightSet& weights, std::string_view only,
+                         const Directory& directory, Findings& findings) {
+  const std::string stem = fmt::format("{}-", only.substr(0, only.size() - ending.size()));
+  std::vector<std::string> strays;
+  for (const FoundFile& found : directory.files) {
+    const bool is_shard = found.name.starts_with(stem) && found.name.ends_with(ending);
+    if (is_shard && !std::ranges::binary_search(weights.index->files, found.name)) {
+      strays.push_back(found.name);
+    }
+  }
+  if (strays.empty()) return;
+  std::ranges::sort(strays);
+  Defect finding = defect(
+      "RM205",
+      fmt::format("'{}' lists none of {} files beside it: {}; they are left of another save, and "
+                  "loaders that take all files of a directory mix the two",
+                  weights.index_name, strays.size(), listed(strays)),
+      "remove those of the save that is out of date");
+  finding.severity = Severity::warn;
+  report(findings, strays.front(), std::move(finding));
+}
+
 // The set that an index lists; nothing if it cannot be read.
 std::optional<WeightSet> indexed(const FileSystem& files, const Directory& directory,
                                  std::string_view index_name, std::string_view only,
@@ -89,6 +113,7 @@ std::optional<WeightSet> indexed(const FileSystem& files, const Directory& direc
   weights.whole = absent.empty();
   report_absent(weights, absent, findings);
   report_second_set(weights, only, directory, findings);
+  report_stray_shards(weights, only, directory, findings);
   return weights;
 }
 

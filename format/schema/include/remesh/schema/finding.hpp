@@ -32,6 +32,8 @@ struct Finding {
   std::string file;     ///< its name in the checkpoint, or empty
   std::optional<ByteRange> bytes;
   std::string tensor;  ///< its name, or empty
+  /// The names of further tensors of which the same is said, where it is said once for all.
+  std::vector<std::string> more_tensors = {};
   std::optional<Box> box;
   std::string found;
   std::string expected;
