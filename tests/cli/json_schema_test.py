@@ -48,6 +48,7 @@ ROWS = [
     ("verify", 1, "verify {cut}"),
     ("verify", 0, "verify {noted} --config {config} --ignore RM541 --fail-on warn"),
     ("error", 2, "verify {ckpt} --ignore RM601"),
+    ("diff", 0, "diff {ckpt} {hf} --ignore RM311"),
     ("diff", 0, "diff {ckpt} {hf}"),
     ("diff", 1, "diff {ckpt} {changed}"),
     ("diff", 0, "diff {ckpt} {changed} --max-ulps 1000 --atol 1e9 --include *norm*"),

@@ -257,6 +257,25 @@ class Reports(unittest.TestCase):
         remesh("fingerprint", "good", "--check", "lock", "--ignore", "RM310", cwd=self.home)
         remesh("fingerprint", "good", "--junit", "j.xml", cwd=self.home, code=2)
 
+    def test_differences_are_reported_likewise(self):
+        shutil.copytree(FIXTURES / "llama-gqa", self.home / "hf")
+        file = self.home / "hf/model.safetensors"
+        content = bytearray(file.read_bytes())
+        content[-1] ^= 1
+        file.write_bytes(content)
+        remesh("diff", "good", "hf", "--junit", "j.xml", "--sarif", "s.sarif", "--html", "d.html", cwd=self.home, code=1)
+        root = ET.parse(self.home / "j.xml").getroot()
+        self.check_counts(root)
+        self.assertEqual((root.get("tests"), root.get("failures")), ("1", "1"))
+        result = json.loads((self.home / "s.sarif").read_text())["runs"][0]["results"][0]
+        self.assertEqual((result["ruleId"], result["properties"]["box"]), ("RM311", "[63, 64)"))
+        self.assertIn("1 of 64 elements differ", (self.home / "d.html").read_text())
+        done = remesh("diff", "good", "hf", "--ignore", "RM311:model.norm.weight", "--json", cwd=self.home)
+        document = json.loads(done.stdout)
+        self.assertEqual((document["status"], len(document["ignored"])), ("different", 1))
+        remesh("diff", "good", "hf", "--include", "*.mlp.*", cwd=self.home)
+        remesh("diff", "good", "hf", "--html", "good/x", cwd=self.home, code=2)
+
 
 if __name__ == "__main__":
     PROGRAM, FIXTURES = str(Path(sys.argv.pop(1)).resolve()), Path(sys.argv.pop(1)).resolve()

@@ -11,6 +11,7 @@
 
 #include "command.hpp"
 #include "common_options.hpp"
+#include "diff_judgement.hpp"
 #include "diff_report.hpp"
 #include "exit_code.hpp"
 #include "machine.hpp"
@@ -19,6 +20,7 @@
 #include "remesh/schema/finding.hpp"
 #include "remesh/store/limited_file_system.hpp"
 #include "remesh/verify/diff.hpp"
+#include "reports.hpp"
 
 namespace remesh {
 namespace {
@@ -31,6 +33,7 @@ struct Options {
   std::string from;
   DiffOptions diff;
   std::optional<std::int64_t> limit;  ///< 0: none
+  ReportOptions reports;
   TalkOptions talk;
   WorkOptions work;
 };
@@ -43,6 +46,7 @@ std::size_t most_listed(const Options& options) {
 
 int run(const Options& options, Session& session) {
   check_format("--from", options.from);
+  const Reports reports(options.reports, {options.left, options.right}, session);
   Machine machine(options.work, session.out, session.stop);
   const LimitedFileSystem files(session.files, read_limit_of(options.work), &session.stop);
   StrictFindings findings;
@@ -53,9 +57,18 @@ int run(const Options& options, Session& session) {
                           options.diff.tolerance,
                           diff(machine.judge(), *left, *right, options.diff)};
   differences.seconds = session.seconds();
+  Judgement judgement = judgement_of(differences);
+  reports.settle(judgement);
+  // What differs is a finding; where nothing was compared there is none, and no equality.
+  const bool differs = !differences.diff.same() && judgement.ignored.findings.empty();
+  judgement.failed = judgement.failed || differs;
   print_differences(differences, most_listed(options), session.out);
-  session.out.document(differences_json(differences, most_listed(options)));
-  return differences.diff.same() ? exit_code::done : exit_code::no;
+  print_ignored(judgement.ignored, session.out);
+  reports.write(judgement, session.out);
+  Json document = differences_json(differences, most_listed(options));
+  add_ignored(document, judgement.ignored);
+  session.out.document(document);
+  return judgement.failed ? exit_code::no : exit_code::done;
 }
 
 // Numbers that are not below 0; "nan" is none.
@@ -98,6 +111,7 @@ void add_options(CLI::App& verb, Options& options) {
                   "list at most so many tensors of each kind; 0: all [20; all with --json]")
       ->check(check_size)
       ->type_name("N");
+  add_report_options(verb, options.reports);
   add_from_option(verb, options.from);
   add_work_options(verb, options.work);
   add_talk_options(verb, options.talk);

@@ -166,7 +166,7 @@ std::string filters(const std::vector<Row>& rows) {
         "<label><input type=\"checkbox\" name=\"severity\" value=\"{0}\" checked> {0}</label>\n",
         severity);
   }
-  text += "<label>finding <select name=\"id\"><option value=\"\">all</option>";
+  text += R"(<label>finding <select name="id"><option value="">all</option>)";
   for (const std::string& id : ids_of(rows)) {
     text += fmt::format("<option>{}</option>", markup_escaped(id));
   }
