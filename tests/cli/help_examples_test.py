@@ -4,7 +4,7 @@
     help_examples_test.py PROGRAM FIXTURES
 
 Placeholders: CKPT a native checkpoint, HF_DIR the same as a Hugging Face directory, OTHER another
-native checkpoint of it, OUT a path where nothing lies, LOCK a lock file,
+native checkpoint of it, OUT a path where nothing lies, LOCK a lock file, RUN a directory of checkpoints,
 KEY a pair of keys, with which CKPT is signed.
 """
 
@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-VERBS = ["inspect", "plan", "reshard", "convert", "verify", "diff", "fingerprint", "seal", "repair",
+VERBS = ["inspect", "plan", "reshard", "convert", "verify", "latest", "diff", "fingerprint", "seal", "repair",
          "bench", "explain", "env", "completion"]
 
 
@@ -37,11 +37,13 @@ def make_inputs(program, fixtures, scratch):
                        check=True, stdout=subprocess.DEVNULL)
     subprocess.run([program, "fingerprint", places["CKPT"], "-o", places["LOCK"], "-q"],
                    check=True, stdout=subprocess.DEVNULL)
+    places["RUN"] = scratch / "run"
+    shutil.copytree(places["CKPT"], places["RUN"] / "step-10")
     return places
 
 
 def run(program, example, places, scratch, number):
-    command = re.sub(r"^remesh\b", program, example)
+    command = re.sub(r"(^|\$\()remesh\b", lambda found: found[1] + program, example)
     for name, path in {**places, "OUT": scratch / f"out{number}"}.items():
         command = re.sub(rf"\b{name}\b", str(path), command)
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)

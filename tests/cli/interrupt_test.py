@@ -128,19 +128,37 @@ def check_kill(job):
     expect((code, job.left()), (0, ["out"]))
 
 
+def set_last_byte(path, byte):
+    with open(path, "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(byte)
+
+
 def check_changed_source(job):
     """Somebody writes to the source while it is read: nobody can say what was read."""
     source = Path(job.command[2]) / "model.safetensors"
-    with open(source, "r+b") as file:
-        file.seek(-1, os.SEEK_END)
-        file.write(b"\1")
+    set_last_byte(source, b"\1")
     try:
         expect((job.end(), job.left()), (11, []))
         expect_words(job.errors, "the source changed while it was read", "model.safetensors")
     finally:
-        with open(source, "r+b") as file:
-            file.seek(-1, os.SEEK_END)
-            file.write(b"\0")
+        set_last_byte(source, b"\0")
+
+
+def check_changed_while_sealed(job):
+    """The same of a seal, which would be of bytes that never were there together."""
+    expect(job.end(signal.SIGTERM), 128 + signal.SIGTERM)
+    program, _, directory = job.command[:3]
+    seal = subprocess.Popen([program, "seal", directory, "-o", job.parent / "seal",
+                             "--read-limit", "64MiB"], stderr=subprocess.PIPE, text=True)
+    time.sleep(1)
+    set_last_byte(Path(directory) / "model.safetensors", b"\1")
+    try:
+        errors = seal.communicate(timeout=60)[1]
+        expect((seal.returncode, job.left()), (11, []))
+        expect_words(errors, "the source changed while it was read, so no seal was written")
+    finally:
+        set_last_byte(Path(directory) / "model.safetensors", b"\0")
 
 
 def check_full_disk(job):
@@ -210,7 +228,8 @@ def main(program):
     program = str(Path(program).resolve())
     checks = [(check_interrupt, OnDisk), (check_termination, OnDisk), (check_hangup, OnDisk),
               (check_nohup, OnDisk), (check_rival, OnDisk),
-              (check_kill, OnDisk), (check_changed_source, OnDisk), (check_full_disk, InMemory)]
+              (check_kill, OnDisk), (check_changed_source, OnDisk),
+              (check_changed_while_sealed, OnDisk), (check_full_disk, InMemory)]
     passed, skipped = 0, 0
     with tempfile.TemporaryDirectory(prefix="remesh-interrupt-") as scratch:
         for check, place in checks:

@@ -22,6 +22,11 @@ ROWS = [
     ("inspect", 0, "{hf} *.norm.weight"),
     ("inspect", 1, "inspect {hf} nothing*"),
     ("inspect", 0, "inspect {several}"),
+    ("inspect", 0, "inspect {steps}"),
+    ("latest", 0, "latest {steps}"),
+    ("latest", 0, "latest {several} --level header"),
+    ("latest", 1, "latest {unfinished}"),
+    ("error", 4, "latest {directory}"),
     ("plan", 0, "plan {ckpt} --mesh tp=4"),
     ("plan", 0, "plan {hf} --mesh tp=2,pp=2"),
     ("plan", 1, "plan {hf} --mesh tp=3"),
@@ -34,6 +39,7 @@ ROWS = [
     ("verify", 0, "verify {hf} --level header"),
     ("verify", 0, "verify {ckpt} --level deep"),
     ("verify", 0, "verify {ckpt} --against {hf} --level quick"),
+    ("verify", 0, "verify {ckpt} --previous {hf}"),
     ("verify", 0, "verify {ckpt} --key {key}.pub"),
     ("verify", 0, "verify {ckpt} --key {key}.pub --level header"),
     ("verify", 1, "verify {cut} --key {key}.pub"),
@@ -42,10 +48,14 @@ ROWS = [
     ("diff", 1, "diff {ckpt} {changed}"),
     ("diff", 0, "diff {ckpt} {changed} --max-ulps 1000 --atol 1e9 --include *norm*"),
     ("diff", 1, "diff {state} {ckpt} --limit 3"),
+    ("verify", 0, "verify {noted} --config {config} --ignore RM541 --fail-on warn"),
+    ("error", 2, "verify {ckpt} --ignore RM601"),
     ("fingerprint", 0, "fingerprint {ckpt}"),
     ("fingerprint", 0, "fingerprint {ckpt} -o {new}"),
     ("fingerprint", 0, "fingerprint {hf} --check {lock}"),
     ("fingerprint", 1, "fingerprint {hf} --check {wrong_lock}"),
+    ("fingerprint", 0, "fingerprint {hf} --check {wrong_lock} --ignore RM310 --ignore RM302"),
+    ("error", 2, "fingerprint {hf} --ignore RM310"),
     ("seal", 0, "seal {own}"),
     ("seal", 0, "seal {hf} -o {new} --sign {key}"),
     ("verify", 0, "verify {own}"),
@@ -93,6 +103,9 @@ def make_inputs(program, fixtures, scratch):
     remesh("convert", places["hf"], places["ckpt"], "--mesh", "tp=2,pp=2", "--sign", places["key"])
     shutil.copytree(places["ckpt"], places["several"] / "one")
     shutil.copytree(places["hf"], places["several"] / "two")
+    places["steps"] = make_run(scratch / "steps", places["ckpt"])
+    places["unfinished"] = scratch / "unfinished"
+    places["unfinished"].joinpath(".step-1.remesh-0123456789abcdef").mkdir(parents=True)
     places["own"] = scratch / "own"
     shutil.copytree(places["hf"], places["own"])
     shutil.copytree(places["ckpt"], places["cut"])
@@ -114,12 +127,32 @@ def make_inputs(program, fixtures, scratch):
     weights.write_bytes(content)
     lines = places["lock"].read_text().splitlines()
     places["wrong_lock"].write_text("\n".join(lines[:-1]) + "\n")
+    places["noted"] = scratch / "noted"
+    shutil.copytree(places["ckpt"], places["noted"])
+    (places["noted"] / "note").touch()
+    places["config"] = scratch / "remesh.toml"
+    places["config"].write_text('[[ignore]]\nid = "RM108"\nglob = "note"\nreason = "ours"\nexpires = 9999-12-31\n'
+                                '[[ignore]]\nid = "RM202"\nreason = "ours"\nexpires = 2020-01-01\n')
     places["directory"] = scratch / "directory"
     places["directory"].mkdir()
     places["rates"] = scratch / "rates"
     with open(places["rates"], "wb") as file:
         subprocess.run([program, "bench", "io", scratch, "--size", "4MiB", "--json", "-q"], check=True, stdout=file)
     return places
+
+
+def make_run(run, ckpt):
+    """A run in which all that can be said of one is said."""
+    shutil.copytree(ckpt, run / "step-9")
+    shutil.copytree(ckpt, run / "step-10")
+    shutil.copytree(ckpt, run / "step-10.copy")
+    shutil.copytree(ckpt, run / "step-11")
+    (run / "step-11" / "COMMIT").unlink()
+    (run / "step-12").mkdir()
+    (run / ".step-13.remesh-0123456789abcdef").mkdir()
+    (run / "latest").write_text("step-9")
+    (run / "last").write_text("")
+    return run
 
 
 def problem_of(program, row, places, schemas, new):

@@ -21,6 +21,8 @@ them and in the expected lines stand
     $SHARDED  the same in several files
     $STATE    a training state: weights, optimizer and trainer_state.json; $TIED another one
     $MOE      a mixture of experts, likewise
+    $LATER    $STATE one step later, $LATER_CKPT the same as a native checkpoint with tp=2,dp=2, both made once
+    $STATES   states.py, which changes and steps training states
     $CKPT     a native checkpoint of it with tp=2,pp=2, made once for each file
     $COPY     a private copy of $CKPT, to be damaged by `setup`
     $REAL     a Hugging Face directory with another origin, which not every checkout has
@@ -44,6 +46,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PROGRESS = re.compile(r"\w+ \d+% .*/s ETA [0-9:]+")
+STATES = ["/usr/bin/python3", "-B", str(Path(__file__).resolve().with_name("states.py"))]
 DURATION = re.compile(r"  [0-9.]+ s(?=$|  )")
 
 
@@ -117,6 +120,19 @@ class Runner:
                             "tp=2,pp=2", "-q"], check=True, stdout=subprocess.DEVNULL)
         return path
 
+    def later(self):
+        path = self.scratch / "later"
+        if not path.exists():
+            subprocess.run([*STATES, "step", self.fixtures / "llama-state", path], check=True)
+        return path
+
+    def later_checkpoint(self):
+        path = self.scratch / "later-ckpt"
+        if not path.exists():
+            subprocess.run([self.program, "convert", self.later(), path, "--mesh", "tp=2,dp=2", "-q"], check=True,
+                           stdout=subprocess.DEVNULL)
+        return path
+
     def places(self, text):
         self.count += 1
         tmp = self.scratch / f"case{self.count}"
@@ -126,6 +142,10 @@ class Runner:
                   "SHARDED": self.fixtures / "llama-gqa-sharded",
                   "STATE": self.fixtures / "llama-state", "TIED": self.fixtures / "llama-tied-state",
                   "MOE": self.fixtures / "moe-state"}
+        if "$STATES" in text:
+            places["STATES"] = " ".join(STATES)
+        if "$LATER" in text:
+            places |= {"LATER": self.later(), "LATER_CKPT": self.later_checkpoint()}
         if "$CKPT" in text or "$COPY" in text:
             places["CKPT"] = self.checkpoint()
         if "$COPY" in text:

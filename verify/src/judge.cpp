@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <tuple>
 
@@ -344,21 +343,24 @@ std::unique_ptr<Reader> open_for_judging(const Opener& open, Findings& findings)
   }
 }
 
-void look_at_bytes(const JudgeContext& context, Level level, bool want_digests, Judged& judged) {
+void look_at_bytes(const JudgeContext& context, Level level, const Wanted& want, Judged& judged) {
   CollectedFindings collected;
   const TolerantReader reader(*judged.reader, each(&Finding::file, judged.report.findings),
                               collected);
   Judge judging(context, reader, judged);
-  std::optional<Numbers> numbers;
-  if (level == Level::deep) numbers.emplace(reader.catalog().tensors, reader.extents());
-  if (level >= Level::full || want_digests) {
-    judging.check_all(numbers ? &*numbers : nullptr);
+  if (level == Level::deep || want.numbers) {
+    judged.numbers = std::make_unique<Numbers>(reader.catalog().tensors, reader.extents());
+  }
+  if (level >= Level::full || want.digests) {
+    judging.check_all(judged.numbers.get());
   } else if (level == Level::quick) {
     judging.check_sample();
   }
   std::ranges::move(collected.all, std::back_inserter(judged.report.findings));
-  if (numbers) {
-    check_numbers(context, *judged.reader, *numbers, judged.digests, judged.report.findings);
+  if (level == Level::deep) {
+    const ReadNumbers read =
+        read_numbers(*judged.reader, *judged.numbers, judged.digests, judged.report.findings);
+    check_numbers(context, read, judged.report.findings);
   }
 }
 
@@ -381,7 +383,7 @@ void sort_findings(std::vector<Finding>& findings) {
   std::ranges::stable_sort(findings, {}, key);
 }
 
-Judged judge(const JudgeContext& context, const Suspect& suspect, Level level, bool want_digests) {
+Judged judge(const JudgeContext& context, const Suspect& suspect, Level level, const Wanted& want) {
   Judged judged;
   judged.report.level = level;
   CollectedFindings collected;
@@ -395,7 +397,7 @@ Judged judge(const JudgeContext& context, const Suspect& suspect, Level level, b
   }
   judged.report.findings = std::move(collected.all);
   if (judged.reader) {
-    look_at_bytes(context, level, want_digests, judged);
+    look_at_bytes(context, level, want, judged);
     if (level == Level::deep) {
       judged.report.views =
           check_hdf5_views(context, suspect.view, *judged.reader, judged.report.findings);
@@ -403,6 +405,13 @@ Judged judge(const JudgeContext& context, const Suspect& suspect, Level level, b
     if (judged.digests.empty()) judged.digests = judged.reader->catalog().digests;
   }
   sort_findings(judged.report.findings);
+  return judged;
+}
+
+Judged read_all(const JudgeContext& context, std::unique_ptr<Reader> reader) {
+  Judged judged;
+  judged.reader = std::move(reader);
+  look_at_bytes(context, Level::full, {.numbers = true}, judged);
   return judged;
 }
 

@@ -51,10 +51,14 @@ bool ReadNumbers::all_zero(std::size_t tensor) const {
   return counts.elements > 0 && counts.zeros == counts.elements;
 }
 
-void check_numbers(const JudgeContext& context, const Reader& reader, const Numbers& numbers,
-                   std::span<const Digest> digests, std::vector<Finding>& findings) {
-  const ReadNumbers read{reader, numbers, digests, sound_tensors(reader, findings),
-                         parameters_of(reader.catalog().tensors)};
+ReadNumbers read_numbers(const Reader& reader, const Numbers& numbers,
+                         std::span<const Digest> digests, std::span<const Finding> findings) {
+  return {reader, numbers, digests, sound_tensors(reader, findings),
+          parameters_of(reader.catalog().tensors)};
+}
+
+void check_numbers(const JudgeContext& context, const ReadNumbers& read,
+                   std::vector<Finding>& findings) {
   check_values(read, findings);
   check_optimizer_states(read, findings);
   check_masters(context, read, findings);

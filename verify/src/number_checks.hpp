@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,16 +33,27 @@ struct ReadNumbers {
   bool all_zero(std::size_t tensor) const;
 };
 
-/// Adds what the numbers tell to `findings`, which has all that is known of the checkpoint's bytes.
-void check_numbers(const JudgeContext& context, const Reader& reader, const Numbers& numbers,
-                   std::span<const Digest> digests, std::vector<Finding>& findings);
+/// `findings` have all that is known of the checkpoint's bytes. All arguments but those outlive it.
+ReadNumbers read_numbers(const Reader& reader, const Numbers& numbers,
+                         std::span<const Digest> digests, std::span<const Finding> findings);
+
+/// Adds what the numbers tell to `findings`.
+void check_numbers(const JudgeContext& context, const ReadNumbers& read,
+                   std::vector<Finding>& findings);
 
 /// RM511: NaN, infinities, floods of denormals, and weight matrices that are all zero.
 void check_values(const ReadNumbers& read, std::vector<Finding>& findings);
 
+/// Of these, NaN and infinities alone.
+void check_finite(const ReadNumbers& read, std::vector<Finding>& findings);
+
 /// RM502, unless it was found before: parts of the optimizer that say different steps. RM503:
 /// moments that are all zero. RM505: means of squares below zero.
 void check_optimizer_states(const ReadNumbers& read, std::vector<Finding>& findings);
+
+/// The step that most parts of the checkpoint say: `step` states, the optimizer's files,
+/// trainer_state.json. Nothing where nobody says one.
+std::optional<std::int64_t> said_step(const ReadNumbers& read);
 
 /// RM504: weights that are not their masters, rounded to nearest, ties to even. Reads both, a few
 /// MiB at a time.

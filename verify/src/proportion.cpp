@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <functional>
 
-#include "panels.hpp"
 #include "remesh/core/buffer.hpp"
 #include "remesh/schema/cast.hpp"
+#include "side_by_side.hpp"
 
 namespace remesh::detail {
 namespace {
 
-constexpr std::int64_t panel_bytes = std::int64_t{1} << 20;
 constexpr std::int64_t least_telling = 16;  // elements that are neither zero nor powers of two
 
 // How a dtype's bits are shared out; all have one sign bit in front.
@@ -136,30 +134,6 @@ bool add_panel(int width, std::span<const std::byte> left, std::span<const std::
   }
 }
 
-using OnPanels = std::function<bool(std::span<const std::byte>, std::span<const std::byte>)>;
-
-// Hands the same elements of both sides to `visit` until it says no, and says what it said last.
-bool side_by_side(const JudgeContext& context, const Reader& left, std::size_t l,
-                  const Reader& right, std::size_t r, const OnPanels& visit) {
-  const TensorDesc& ours = left.catalog().tensors[l];
-  const TensorDesc& theirs = right.catalog().tensors[r];
-  const TensorDesc& wider = bits(ours.dtype) > bits(theirs.dtype) ? ours : theirs;
-  const Panels panels(wider, panel_bytes);
-  const auto held = context.budget.reserve(2 * panel_bytes, "elements to be compared");
-  Buffer a(panel_bytes);
-  Buffer b(panel_bytes);
-  for (Index number = 0; number < panels.count(); ++number) {
-    context.stop.check();
-    const Box box = panels.box(number);
-    const auto as = a.bytes().first(static_cast<std::size_t>(num_bytes(ours.dtype, box)));
-    const auto bs = b.bytes().first(static_cast<std::size_t>(num_bytes(theirs.dtype, box)));
-    left.read(l, box, as, {});
-    right.read(r, box, bs, {});
-    if (!visit(as, bs)) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 std::optional<Proportion> find_proportion(const JudgeContext& context, const Reader& left,
@@ -179,7 +153,7 @@ bool is_cast_of(const JudgeContext& context, const Reader& ours, std::size_t our
   const TensorDesc& desc = ours.catalog().tensors[our_tensor];
   const DType from = theirs.catalog().tensors[their_tensor].dtype;
   if (desc.extent.ndim() == 0 || desc.extent.empty()) return false;
-  Buffer turned(panel_bytes);
+  Buffer turned(compared_panel_bytes);
   return side_by_side(context, ours, our_tensor, theirs, their_tensor, [&](auto mine, auto other) {
     const auto into = turned.bytes().first(mine.size());
     cast(from, other, desc.dtype, into);

@@ -10,9 +10,13 @@
 
 #include "number_checks.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/models/trainer_step.hpp"
 
 namespace remesh::detail {
 namespace {
+
+constexpr std::string_view trainer_state = "trainer_state.json";
+constexpr std::int64_t most_state_bytes = 100'000'000;
 
 // A step, and who says it: a tensor, or a file of the source.
 struct SaidStep {
@@ -60,8 +64,25 @@ std::vector<SaidStep> steps_of_files(const Catalog& catalog) {
   return said;
 }
 
+// A side file that is damaged, or cannot be read, is told of elsewhere.
+std::optional<std::int64_t> step_of_trainer(const Reader& reader) {
+  const auto& all = reader.catalog().side;
+  const auto side = std::ranges::find(all, trainer_state, &SideFile::name);
+  if (side == all.end() || side->size_bytes > most_state_bytes) return std::nullopt;
+  try {
+    const std::vector<std::byte> bytes = reader.side(*side);
+    return step_of_trainer_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  } catch (const Error& error) {
+    if (error.code() == Errc::stopped) throw;
+    return std::nullopt;
+  }
+}
+
 std::vector<SaidStep> said_steps(const ReadNumbers& read) {
   std::vector<SaidStep> said = steps_of_files(read.reader.catalog());
+  if (const auto step = step_of_trainer(read.reader)) {
+    said.push_back({*step, fmt::format("'{}'", trainer_state), {}});
+  }
   for (std::size_t tensor = 0; tensor < read.sound.size(); ++tensor) {
     const TensorDesc& desc = read.desc(tensor);
     const bool is_step = read.state(tensor) == "step" && desc.extent.num_elements() == 1;
@@ -180,6 +201,12 @@ void check_squares(const ReadNumbers& read, std::vector<Finding>& findings) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> said_step(const ReadNumbers& read) {
+  const std::vector<SaidStep> said = said_steps(read);
+  if (said.empty()) return std::nullopt;
+  return usual_step(said);
+}
 
 void check_optimizer_states(const ReadNumbers& read, std::vector<Finding>& findings) {
   const std::vector<SaidStep> said = said_steps(read);

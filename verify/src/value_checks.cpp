@@ -64,6 +64,12 @@ void check_zeros(const ReadNumbers& read, std::size_t tensor, std::vector<Findin
 
 }  // namespace
 
+void check_finite(const ReadNumbers& read, std::vector<Finding>& findings) {
+  for (std::size_t tensor = 0; tensor < read.sound.size(); ++tensor) {
+    if (read.sound[tensor]) check_finite(read, tensor, findings);
+  }
+}
+
 void check_values(const ReadNumbers& read, std::vector<Finding>& findings) {
   for (std::size_t tensor = 0; tensor < read.sound.size(); ++tensor) {
     if (!read.sound[tensor]) continue;

@@ -7,7 +7,9 @@
 
 #include "compare.hpp"
 #include "judge.hpp"
+#include "number_checks.hpp"
 #include "remesh/core/error.hpp"
+#include "since.hpp"
 
 namespace remesh {
 namespace {
@@ -19,9 +21,9 @@ bool records_digests(const detail::Judged& judged) {
 
 detail::Judged judge_side(const JudgeContext& context, const Suspect& suspect, Level level,
                           const char* side) {
-  detail::Judged judged = detail::judge(context, suspect, level, /*want_digests=*/false);
+  detail::Judged judged = detail::judge(context, suspect, level, {});
   if (level < Level::full && judged.reader && !records_digests(judged)) {
-    judged = detail::judge(context, suspect, level, /*want_digests=*/true);
+    judged = detail::judge(context, suspect, level, {.digests = true});
   }
   for (Finding& finding : judged.report.findings) finding.side = side;
   return judged;
@@ -38,10 +40,25 @@ Report merged(const detail::Judged& left, const detail::Judged& right) {
   return report;
 }
 
+// What is wrong with an earlier save is not asked, but where it is damaged it cannot be compared.
+void report_damage(const std::vector<Finding>& damage, std::vector<Finding>& findings) {
+  const auto first = std::ranges::find(damage, Severity::error, &Finding::severity);
+  if (first == damage.end()) return;
+  Finding finding;
+  finding.id = first->id;
+  finding.severity = Severity::warn;
+  finding.message = fmt::format(
+      "the earlier save is damaged itself, and what is damaged there was not compared; the first "
+      "of {} findings: {}",
+      damage.size(), first->message);
+  finding.next_step = "`remesh verify` of the earlier save says more";
+  findings.push_back(std::move(finding));
+}
+
 }  // namespace
 
 Report verify(const JudgeContext& context, const Suspect& suspect, Level level) {
-  return detail::judge(context, suspect, level, /*want_digests=*/false).report;
+  return detail::judge(context, suspect, level, {}).report;
 }
 
 Report verify_against(const JudgeContext& context, const Suspect& left_suspect,
@@ -51,6 +68,24 @@ Report verify_against(const JudgeContext& context, const Suspect& left_suspect,
   Report report = merged(left, right);
   if (left.reader && right.reader) detail::compare(context, left, right, report);
   return report;
+}
+
+Report verify_since(const JudgeContext& context, const Suspect& suspect,
+                    std::unique_ptr<Reader> previous, Level level) {
+  detail::Judged later = detail::judge(context, suspect, level, {.numbers = true});
+  if (!later.reader) return std::move(later.report);
+  const detail::Judged earlier = detail::read_all(context, std::move(previous));
+  Report& report = later.report;
+  const detail::ReadNumbers now =
+      detail::read_numbers(*later.reader, *later.numbers, later.digests, report.findings);
+  const detail::ReadNumbers before = detail::read_numbers(*earlier.reader, *earlier.numbers,
+                                                          earlier.digests, earlier.report.findings);
+  if (level < Level::deep) detail::check_finite(now, report.findings);
+  report.bytes_read += earlier.report.bytes_read;
+  report_damage(earlier.report.findings, report.findings);
+  detail::check_since(context, now, before, report);
+  detail::sort_findings(report.findings);
+  return std::move(report);
 }
 
 std::vector<Digest> tensor_digests(const JudgeContext& context, const Reader& reader) {

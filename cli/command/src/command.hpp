@@ -31,6 +31,7 @@ CLI::App* add_reshard(CLI::App& program, Request& request);
 CLI::App* add_convert(CLI::App& program, Request& request);
 CLI::App* add_verify(CLI::App& program, Request& request);
 CLI::App* add_diff(CLI::App& program, Request& request);
+CLI::App* add_latest(CLI::App& program, Request& request);
 CLI::App* add_fingerprint(CLI::App& program, Request& request);
 CLI::App* add_seal(CLI::App& program, Request& request);
 CLI::App* add_repair(CLI::App& program, Request& request);

@@ -136,7 +136,8 @@ std::string zsh(const std::vector<VerbWords>& verbs) {
       "{}"
       "  esac\n"
       "}}\n"
-      "compdef _remesh remesh\n",
+      // Installed, the file is the body of the function when it is called for the first time.
+      "if [[ $funcstack[1] == _remesh ]]; then _remesh \"$@\"; else compdef _remesh remesh; fi\n",
       names, cases);
 }
 

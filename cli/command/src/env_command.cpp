@@ -9,6 +9,7 @@
 #include "command.hpp"
 #include "common_options.hpp"
 #include "exit_code.hpp"
+#include "installed.hpp"
 #include "json_parts.hpp"
 #include "machine_facts.hpp"
 #include "program.hpp"
@@ -34,6 +35,8 @@ struct Facts {
   std::int64_t idle_bytes = resident_bytes().value_or(0);
   std::vector<std::string> formats = names(format_names());
   std::vector<std::string> model_maps = shipped_map_names();
+  std::string schemas = schema_directory();
+  std::string hdf5_plugin = hdf5_plugin_directory();
 
  private:
   static std::vector<std::string> names(const std::vector<std::string_view>& views) {
@@ -43,6 +46,10 @@ struct Facts {
 
 std::string listed(const std::vector<std::string>& words) {
   return words.empty() ? "none" : joined(words);
+}
+
+std::string place(const std::string& directory) {
+  return directory.empty() ? "not installed" : escaped(directory);
 }
 
 void print(const Facts& facts, Output& out) {
@@ -61,6 +68,8 @@ void print(const Facts& facts, Output& out) {
   table.add({"idle", format_bytes(facts.idle_bytes)});
   table.add({"formats", listed(facts.formats)});
   table.add({"model maps", listed(facts.model_maps)});
+  table.add({"schemas", place(facts.schemas)});
+  table.add({"HDF5 plugin", place(facts.hdf5_plugin)});
   for (const std::string& line : table.lines()) out.line(line);
 }
 
@@ -83,6 +92,8 @@ Json json_of(const Facts& facts) {
   document["idle_bytes"] = facts.idle_bytes;
   document["formats"] = facts.formats;
   document["model_maps"] = facts.model_maps;
+  document["schemas"] = text_or_null(facts.schemas);
+  document["hdf5_plugin"] = text_or_null(facts.hdf5_plugin);
   return document;
 }
 

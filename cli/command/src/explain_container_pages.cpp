@@ -41,12 +41,14 @@ constexpr std::array pages{
          "true.",
          "Readers refuse what is not committed, so a good checkpoint lies idle.",
          "A copy that left out small or hidden files.", "Copy the marker as well."},
-    Page{"RM107", "pointer behind", false,
-         "The pointer to the latest step names an older step than the newest whole checkpoint.",
-         "A resume would start from old weights.",
+    Page{"RM107", "pointer behind", true,
+         "A file or link that says which checkpoint of a run is the latest names another one than "
+         "the newest that is whole, or none at all.",
+         "A resume would start from old weights, from a save that did not end, or not at all.",
          "The job stopped between the commit and the update of the pointer, often for lack of "
-         "space.",
-         "Point to the newest whole step."},
+         "space; or the checkpoint that it names was removed or damaged later.",
+         "Resume from what `remesh latest RUN` prints, which believes no pointer, or write that "
+         "name into the pointer."},
     Page{"RM108", "extra file", true,
          "The directory holds a file that the checkpoint does not list.",
          "It is not carried when the checkpoint is converted, and some loaders pick it up by its "

@@ -6,19 +6,23 @@ namespace remesh {
 namespace {
 
 constexpr std::array pages{
-    Page{"RM501", "unchanged over steps", false,
-         "Tensors are bit for bit the same in two saves of different steps.",
-         "Either training stood still or the same snapshot was saved twice.",
-         "An asynchronous writer that saved an old copy.",
-         "Compare with the losses of the run; go back to the last save that moved."},
+    Page{
+        "RM501", "unchanged over steps", true,
+        "What training changes is bit for bit the same as in the save before, though the step is a "
+        "later one; or the step does not advance. As a note: some parameters did not change, or it "
+        "is the same save.",
+        "Either training stood still, or an old snapshot was saved under a new name: a run that "
+        "resumes from it loses those steps.",
+        "An asynchronous writer that saved an old copy; of some parameters: frozen ones.",
+        "Compare with the losses of the run; go back to the last save that moved."},
     Page{"RM502", "step mismatch", true,
          "Parts of the training state are of different steps: files of the optimizer, its step "
          "tensors, trainer_state.json.",
          "Weights and optimizer state come from different moments.",
          "State that went on changing while it was saved.", "Use another save."},
     Page{"RM503", "zeroed moments", true,
-         "The optimizer's moments are all zero at a step that is not the first; as a note, those "
-         "of some parameters.",
+         "The optimizer's moments are all zero at a step that is not the first, or were not in the "
+         "save before; as a note, those of some parameters.",
          "The first steps after a resume go far astray.",
          "A resume that failed to load the optimizer and saved what it had; of some parameters: "
          "experts that no token was sent to.",
@@ -41,11 +45,13 @@ constexpr std::array pages{
          "A run that diverged, or bytes that were never written. A warning may be harmless: fresh "
          "LoRA matrices are zero, and moments shrink where no gradient comes.",
          "Go back to the last save without them."},
-    Page{"RM512", "range or histogram break", false,
-         "A tensor's numbers lie far outside what earlier saves had.",
-         "Weights move little from save to save; a jump is seldom training.",
-         "A file that was rewritten while it was mapped, or a wrong scale.",
-         "Compare with the save before it."},
+    Page{"RM512", "range or histogram break", true,
+         "A tensor's numbers are not what training makes of those in the save before: times a "
+         "power of two, far beyond the largest, or zero or tiny where they were not.",
+         "A step moves all elements of a weight by about as much; a jump of some, or of all, is "
+         "not training.",
+         "A file that was rewritten while it was mapped, a wrong scale, a flipped exponent bit.",
+         "Go back to the save before it, or compare both with `remesh verify --against`."},
     Page{"RM521", "permuted rows", true,
          "The rows or columns of a tensor equal the reference's in another order.",
          "Every number is there, and the model talks nonsense after some tokens.",
@@ -153,6 +159,11 @@ constexpr std::array pages{
          "It stops before it takes more than it was given.",
          "A small `--memory`, more threads than it has room for, or very many tensors.",
          "Give more with `--memory`, or use fewer `--threads`."},
+    Page{"RM706", "not permitted", true,
+         "The system does not let this user read or write a file or a directory.",
+         "Nothing is known of what lies there: it may be whole.",
+         "Files of another user, or copied without their modes.",
+         "Run as a user who may, or change the modes."},
 };
 
 }  // namespace

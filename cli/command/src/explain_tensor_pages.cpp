@@ -69,10 +69,12 @@ constexpr std::array pages{
          "Nothing is lost yet, but the next loss may be final.",
          "A file that was removed or not copied.",
          "Copy it from the original, or write the checkpoint anew with `--copies N`."},
-    Page{"RM403", "which copy was chosen", false,
-         "Several copies of a tensor were there, and one was read.",
-         "For the record: it matters only if they differ.", "Data-parallel ranks that all saved.",
-         "Compare them with `--check-replicas` if there is doubt."},
+    Page{
+        "RM403", "which copy was chosen", true,
+        "Several copies of a piece were stored, they differ or one is damaged, and a job took one.",
+        "What the others held is not in what was written.",
+        "Data-parallel ranks that drifted apart and all saved, or a medium that lost something.",
+        "If that was not meant, find out why they differ, and take `--replicas error`."},
 };
 
 }  // namespace

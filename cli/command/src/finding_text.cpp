@@ -20,31 +20,6 @@ std::string severity_word(Severity severity, const Output& out) {
   return severity == Severity::warn ? out.warned(word) : word;
 }
 
-// "shard-00001-of-00004.h5 bytes [4096, 8192), 'model.norm.weight' [0, 64)"; empty if nowhere.
-std::string place_of(const Finding& finding) {
-  std::string place = escaped(finding.file);
-  if (finding.bytes) {
-    place += fmt::format(" bytes [{}, {})", finding.bytes->begin, finding.bytes->end);
-  }
-  if (!finding.tensor.empty()) {
-    place += fmt::format("{}'{}'", place.empty() ? "" : ", ", escaped(finding.tensor));
-  }
-  if (finding.box) place += fmt::format(" {}", to_string(*finding.box));
-  return place;
-}
-
-// Nothing where the message says both already.
-std::string found_and_expected(const Finding& finding) {
-  const auto is_said = [&](const std::string& fact) {
-    return finding.message.find(fact) != std::string::npos;
-  };
-  if (is_said(finding.found) && is_said(finding.expected)) return {};
-  std::vector<std::string> parts;
-  if (!finding.found.empty()) parts.push_back("found " + escaped(finding.found));
-  if (!finding.expected.empty()) parts.push_back("expected " + escaped(finding.expected));
-  return joined(parts);
-}
-
 std::int64_t count(std::span<const Finding> findings, Severity severity) {
   return std::ranges::count(findings, severity, &Finding::severity);
 }
@@ -67,6 +42,41 @@ void print_finding(const Finding& finding, Output& out) {
 }
 
 }  // namespace
+
+std::string place_of(const Finding& finding) {
+  std::string place = escaped(finding.file);
+  if (finding.bytes) {
+    place += fmt::format(" bytes [{}, {})", finding.bytes->begin, finding.bytes->end);
+  }
+  if (!finding.tensor.empty()) {
+    place += fmt::format("{}'{}'", place.empty() ? "" : ", ", escaped(finding.tensor));
+  }
+  if (finding.box) place += fmt::format(" {}", to_string(*finding.box));
+  return place;
+}
+
+std::string found_and_expected(const Finding& finding) {
+  const auto is_said = [&](const std::string& fact) {
+    return finding.message.find(fact) != std::string::npos;
+  };
+  if (is_said(finding.found) && is_said(finding.expected)) return {};
+  std::vector<std::string> parts;
+  if (!finding.found.empty()) parts.push_back("found " + escaped(finding.found));
+  if (!finding.expected.empty()) parts.push_back("expected " + escaped(finding.expected));
+  return joined(parts);
+}
+
+std::string finding_lines(const Finding& finding) {
+  std::string text = fmt::format("{} {}", to_string(finding.severity), finding.id);
+  const auto add = [&text](const std::string& before, const std::string& part) {
+    if (!part.empty()) text += before + part;
+  };
+  add("  ", place_of(finding));
+  add("\n  ", escaped(finding.message));
+  add("\n  ", found_and_expected(finding));
+  if (!finding.message.ends_with(finding.next_step)) add("\n  -> ", escaped(finding.next_step));
+  return text;
+}
 
 void print_findings(std::span<const Finding> findings, Output& out) {
   std::vector<Finding> sorted(findings.begin(), findings.end());

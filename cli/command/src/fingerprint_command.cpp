@@ -21,6 +21,7 @@
 #include "remesh/store/limited_file_system.hpp"
 #include "remesh/verify/fingerprint.hpp"
 #include "remesh/verify/verify.hpp"
+#include "reports.hpp"
 #include "text.hpp"
 
 namespace remesh {
@@ -36,6 +37,7 @@ struct Options {
   std::string check;
   std::string output;
   std::string from;
+  ReportOptions reports;
   TalkOptions talk;
   WorkOptions work;
 };
@@ -116,29 +118,54 @@ Json new_fingerprint_document(const Options& options, const Taken& taken) {
   document["checked"] = text_or_null(options.check);
   document["written"] = text_or_null(options.output);
   document["findings"] = Json::array();
+  add_ignored(document, {});
   return document;
 }
 
+Judgement judgement_of(const Options& options, const Taken& taken) {
+  const Catalog& catalog = taken.reader->catalog();
+  Judgement judgement;
+  judgement.verb = "fingerprint";
+  judgement.sides.push_back({options.path, catalog.format, catalog.layout.mesh(), false, true});
+  judgement.groups.push_back({options.path, "", "3"});
+  judgement.facts = {{"path", options.path},
+                     {"lock file", options.check},
+                     {"format", catalog.format},
+                     {"mesh", describe(catalog.layout.mesh())},
+                     {"tensors", std::to_string(taken.digests.size())}};
+  return judgement;
+}
+
 int check(const Options& options, Session& session) {
+  const Reports reports(options.reports, {options.path, options.check}, session);
   const std::string text = read_text(session.files, options.check, most_lock_bytes);
   const auto expected = parse_fingerprint(text, options.check);
   const Taken taken = take(options, session);
-  const auto findings = compare_fingerprint(expected, taken.tensors(), taken.digests);
+  Judgement judgement = judgement_of(options, taken);
+  judgement.findings = compare_fingerprint(expected, taken.tensors(), taken.digests);
+  judgement.seconds = session.seconds();
+  reports.settle(judgement);
 
   Output& out = session.out;
   out.line(fmt::format("{}  {}  {} against {}  {}",
-                       findings.empty() ? out.good("ok") : out.bad("FAIL"), escaped(options.path),
+                       judgement.failed ? out.bad("FAIL") : out.good("ok"), escaped(options.path),
                        counted(std::ssize(taken.digests), "tensor"), escaped(options.check),
-                       format_seconds(session.seconds())));
-  print_findings(findings, out);
-  if (!findings.empty()) out.line(count_line(findings));
+                       format_seconds(judgement.seconds)));
+  print_findings(judgement.findings, out);
+  print_ignored(judgement.ignored, out);
+  if (!judgement.findings.empty() || !judgement.ignored.findings.empty()) {
+    out.line(count_line(judgement.findings, judgement.ignored));
+  }
+  reports.write(judgement, out);
   Json document = new_fingerprint_document(options, taken);
-  document["findings"] = json_of(findings);
+  document["findings"] = json_of(judgement.findings);
+  add_ignored(document, judgement.ignored);
   out.document(document);
-  return findings.empty() ? exit_code::done : exit_code::no;
+  return judgement.failed ? exit_code::no : exit_code::done;
 }
 
 int write(const Options& options, Session& session) {
+  refuse_report_options(options.reports, "--check");
   if (!options.output.empty()) check_replaceable(options.output);
   const Taken taken = take(options, session);
   const std::string text = fingerprint_text(taken.tensors(), taken.digests);
@@ -165,6 +192,7 @@ void add_options(CLI::App& verb, Options& options) {
   verb.add_option("-o,--output", options.output, "write the lock file here [standard output]")
       ->type_name("FILE")
       ->excludes(check);
+  add_report_options(verb, options.reports);
   add_from_option(verb, options.from);
   add_work_options(verb, options.work);
   add_talk_options(verb, options.talk);

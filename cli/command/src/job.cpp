@@ -24,9 +24,11 @@
 #include "remesh/schema/states.hpp"
 #include "remesh/store/limited_file_system.hpp"
 #include "remesh/store/resuming_file_system.hpp"
+#include "remesh/store/staging.hpp"
 #include "signing_keys.hpp"
 #include "target_mesh.hpp"
 #include "text.hpp"
+#include "unchanged.hpp"
 #include "versions.hpp"
 #include "whole_path.hpp"
 
@@ -225,13 +227,13 @@ void check_proof_file(const JobOptions& options, const FileSystem& files) {
 
 // The same job gets the same id, so that it finds what an earlier run left behind.
 std::string job_id(const Job& job, const JobOptions& options) {
-  const std::string text =
-      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}",
-                  whole_path(options.source).string(), job.source->catalog().save_id, job.to,
-                  describe(job.target.mesh), options.copies, options.shard_size, options.rules,
-                  fmt::join(options.include, "\n"), fmt::join(options.exclude, "\n"),
-                  options.weights_only, options.dtype, options.mesh, options.stages,
-                  options.zero.value_or(-1), options.shard_rule, options.compress, options.sign);
+  const std::string text = fmt::format(
+      "{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}",
+      whole_path(options.source).string(), job.source->catalog().save_id, job.to,
+      describe(job.target.mesh), options.copies, options.shard_size, options.rules,
+      fmt::join(options.include, "\n"), fmt::join(options.exclude, "\n"), options.weights_only,
+      options.dtype, options.mesh, options.stages, options.zero.value_or(-1), options.shard_rule,
+      options.compress, options.sign, options.replicas);
   const Digest digest = digest_of(std::as_bytes(std::span(text)));
   return fmt::format("{:016x}", digest.value);
 }
@@ -241,11 +243,8 @@ std::string sources_of(const Job& job, const JobOptions& options, const FileSyst
   std::string text;
   const FileSystem::Path source = whole_path(options.source);
   for (const ExtentMap::FileEntry& file : job.source->extents().files()) {
-    const auto entry = files.look(files.look(source / file.name) ? source / file.name : source);
-    text += fmt::format("source {:?}: {}\n", file.name,
-                        entry ? fmt::format("{} bytes, changed {}, inode {}", entry->size_bytes,
-                                            entry->changed_ns, entry->inode)
-                              : "nothing");
+    text += identity_line(files, file.name,
+                          files.look(source / file.name) ? source / file.name : source);
   }
   return text;
 }
@@ -254,21 +253,6 @@ std::string sources_of(const Job& job, const JobOptions& options, const FileSyst
 std::string identity_of(const Job& job, const JobOptions& options, const std::string& sources) {
   return fmt::format("remesh {}, format version 1\noptions {}\n{}", remesh_version(),
                      job_id(job, options), sources);
-}
-
-// A file that is written while it is read is neither what it was nor what it will be.
-void check_unchanged(const std::string& before, const std::string& after) {
-  if (before == after) return;
-  const auto differ = std::ranges::mismatch(before, after);
-  const auto line = [&](const std::string& text, std::string::const_iterator at) {
-    const auto position = static_cast<std::size_t>(at - text.begin());
-    const std::size_t begin = position == 0 ? 0 : text.rfind('\n', position - 1) + 1;
-    return text.substr(begin, text.find('\n', begin) - begin);
-  };
-  throw Error(Errc::unsafe,
-              fmt::format("the source changed while it was read, so nothing was published: it was "
-                          "{:?}, and is {:?}; run the job again when nobody writes to it",
-                          line(before, differ.in1), line(after, differ.in2)));
 }
 
 Selection selection_of(const JobOptions& options) {
@@ -288,18 +272,40 @@ Selection selection_of(const JobOptions& options) {
                           meant.empty() ? "" : fmt::format("; did you mean `--dtype {}`?", meant)));
 }
 
-Outcome execute(const Job& job, const Left& left, Writer& target, const JobOptions& options,
-                const std::string& sources, Session& session) {
+// Nothing where nobody asked for it.
+std::optional<ComparedReplicas> compared_replicas(const Context& context, const Job& job,
+                                                  const JobOptions& options) {
+  if (!options.check_replicas && options.replicas.empty()) return std::nullopt;
+  return compare_replicas(context, *job.source,
+                          parse_replica_choice(options.replicas).value_or(ReplicaChoice::error));
+}
+
+/// What was done, and what copies said.
+struct Done {
+  Outcome outcome;
+  std::optional<ComparedReplicas> replicas;
+};
+
+Done execute(const Job& job, const Left& left, Writer& target, const JobOptions& options,
+             const std::string& sources, Session& session) {
   Machine machine(options.work, session.out, session.stop);
   Context context = machine.context();
+  Done done;
+  done.replicas = compared_replicas(context, job, options);
+  const Reader& source =
+      done.replicas && done.replicas->reader ? *done.replicas->reader : *job.source;
   TransferOptions how;
   how.read_back = options.read_back;
   how.may_change = !job.selection.is_all();
   how.left = &left;
-  how.before_publish = [&] { check_unchanged(sources, sources_of(job, options, session.files)); };
+  how.before_publish = [&] {
+    check_unchanged(sources, sources_of(job, options, session.files), "nothing was published");
+  };
   if (job.selection.dtype) how.cast_reason = "--dtype " + options.dtype;
-  return job.kind == JobKind::reshard ? reshard(context, *job.source, target, how)
-                                      : convert(context, *job.source, target, how);
+  done.outcome = job.kind == JobKind::reshard ? reshard(context, source, target, how)
+                                              : convert(context, source, target, how);
+  if (done.replicas) done.outcome.replicas_not_compared = 0;
+  return done;
 }
 
 Leftovers leftovers_of(const JobOptions& options) {
@@ -331,6 +337,15 @@ std::int64_t below_copies(const ExtentMap& map, std::int64_t copies) {
   return stored_as(0) - stored_as(copies - 1);
 }
 
+void note_leftovers(const std::vector<FileSystem::Path>& left, Output& out) {
+  for (const FileSystem::Path& path : left) {
+    out.detail(
+        fmt::format("{}  '{}' is of another job with the same destination: if that does not "
+                    "run any more, repeat its command with `--resume`, or remove it",
+                    out.warned("note"), path.string()));
+  }
+}
+
 int do_job(const Job& job, const JobOptions& options, Session& session) {
   const FileSystem::Path destination = destination_path(options);
   check_outside(destination, options);
@@ -351,17 +366,19 @@ int do_job(const Job& job, const JobOptions& options, Session& session) {
   how.sign = key;
   how.sign_threads = options.work.threads;
   how.sign_stop = &session.stop;
+  note_leftovers(left_by_other_jobs(session.files, destination, how.job_id), session.out);
   ResumingFileSystem resuming(session.files);
   FileSystem& files = options.resume ? resuming : session.files;
   const auto writer = create_writer(files, destination, std::move(wanted.catalog), side, how);
-  const Outcome outcome = execute(job, wanted.left, *writer, options, sources, session);
+  const auto [outcome, replicas] = execute(job, wanted.left, *writer, options, sources, session);
   check_plan(plan, outcome);
   if (!options.proof.empty()) {
     write_whole(session.files, options.proof, std::as_bytes(std::span(outcome.certificate)));
   }
   end_job_report({job, wanted.left, options.source, destination.string(), outcome,
                   session.seconds(), prediction, options.compress, options.copies,
-                  below_copies(writer->extents(), options.copies)},
+                  below_copies(writer->extents(), options.copies), replicas,
+                  options.resume ? std::optional(resuming.kept_bytes()) : std::nullopt},
                  session.out);
   return exit_code::done;
 }

@@ -48,6 +48,13 @@ void add_destination_options(CLI::App& verb, JobOptions& options) {
       ->required();
   verb.add_flag("--read-back", options.read_back,
                 "read everything again from the medium, and prove that too");
+  verb.add_flag("--check-replicas", options.check_replicas,
+                "read every stored copy of a piece, and refuse if they differ");
+  verb.add_option("--replicas", options.replicas,
+                  "the same, and where copies differ: error, first or majority (of those that are "
+                  "not damaged) is taken [error]")
+      ->check(CLI::IsMember({"error", "first", "majority"}))
+      ->type_name("CHOICE");
   auto* resume = verb.add_flag(
       "--resume", options.resume,
       "complete what an interrupted job of the same command left; keep it if this one is stopped");

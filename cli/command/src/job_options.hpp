@@ -35,6 +35,8 @@ struct JobOptions {
   bool weights_only = false;
   std::string dtype;
   bool read_back = false;
+  bool check_replicas = false;
+  std::string replicas;  ///< error, first, majority; empty: as check_replicas says
   bool discard = false;
   bool resume = false;
   bool dry_run = false;
@@ -49,7 +51,7 @@ struct JobOptions {
 /// --dtype, --io and what all commands have.
 void add_source_options(CLI::App& verb, JobOptions& options);
 
-/// DST, --read-back, --resume, --discard, --sign, --proof, --dry-run.
+/// DST, --read-back, --check-replicas, --replicas, --resume, --discard, --sign, --proof, --dry-run.
 void add_destination_options(CLI::App& verb, JobOptions& options);
 
 /// --mesh M, --stages, --zero and --shard-rule. `purpose` says what is assumed without it, where it

@@ -1,5 +1,9 @@
 #include "job_report.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "finding_text.hpp"
@@ -36,6 +40,12 @@ std::string planned_line(const Outcome& outcome) {
                      format_bytes(outcome.kept_bytes), format_bytes(outcome.moved_bytes));
 }
 
+std::vector<Finding> all_findings(const JobResult& result) {
+  std::vector<Finding> all = result.job.findings;
+  if (result.replicas) std::ranges::copy(result.replicas->findings, std::back_inserter(all));
+  return all;
+}
+
 Json result_json(const JobResult& result) {
   const Outcome& outcome = result.outcome;
   const Catalog& source = result.job.source->catalog();
@@ -61,9 +71,21 @@ Json result_json(const JobResult& result) {
   add_selection(result.job, result.left, document);
   document["replicas_not_compared"] = outcome.replicas_not_compared;
   document["directory_synced"] = outcome.directory_synced;
-  document["findings"] = json_of(result.job.findings);
+  document["replicas_unlike"] = result.replicas ? Json(result.replicas->unlike) : Json(nullptr);
+  document["resumed_bytes"] = result.resumed_bytes ? Json(*result.resumed_bytes) : Json(nullptr);
+  document["findings"] = json_of(all_findings(result));
   document["path"] = result.destination;
   return document;
+}
+
+void print_replicas(const ComparedReplicas& replicas, Output& out) {
+  print_findings(replicas.findings, out);
+  if (replicas.unlike == 0) {
+    out.detail("replicas compared: all copies are the same");
+  } else {
+    out.detail(fmt::format("replicas compared: {} had copies that differ or are damaged",
+                           counted(replicas.unlike, "piece")));
+  }
 }
 
 void print_caveats(const JobResult& result, Output& out) {
@@ -75,6 +97,7 @@ void print_caveats(const JobResult& result, Output& out) {
                     out.warned("note"), counted(result.below_copies, "piece"), result.copies,
                     result.below_copies == 1 ? "it" : "them"));
   }
+  if (result.replicas) print_replicas(*result.replicas, out);
   if (outcome.replicas_not_compared > 0) {
     out.detail(
         fmt::format("replicas not compared: {}", counted(outcome.replicas_not_compared, "tensor")));
@@ -107,6 +130,10 @@ void end_job_report(const JobResult& result, Output& out) {
                            counted(result.outcome.tensors, "tensor")));
   }
   out.detail(planned_line(result.outcome));
+  if (result.resumed_bytes) {
+    out.detail(fmt::format("resumed: {} were on the medium already and not written again",
+                           format_bytes(*result.resumed_bytes)));
+  }
   if (!result.compress.empty()) {
     out.detail(fmt::format("packed with {}: {} in {}", result.compress,
                            format_bytes(result.outcome.written_bytes),

@@ -6,6 +6,7 @@
 #include "job.hpp"
 #include "output.hpp"
 #include "remesh/execute/machine_rates.hpp"
+#include "remesh/execute/replicas.hpp"
 
 namespace remesh {
 
@@ -17,10 +18,12 @@ struct JobResult {
   std::string destination;
   const Outcome& outcome;
   double seconds = 0;
-  std::optional<Prediction> prediction;  ///< with --io
-  std::string compress;                  ///< the codec, or empty
-  std::int64_t copies = 1;               ///< as they were asked for
-  std::int64_t below_copies = 0;         ///< pieces that have fewer
+  std::optional<Prediction> prediction;             ///< with --io
+  std::string compress;                             ///< the codec, or empty
+  std::int64_t copies = 1;                          ///< as they were asked for
+  std::int64_t below_copies = 0;                    ///< pieces that have fewer
+  const std::optional<ComparedReplicas>& replicas;  ///< where they were asked for
+  std::optional<std::int64_t> resumed_bytes;        ///< of --resume: what needed no writing
 };
 
 /// Both meshes, what opening found, what is left out, and what becomes of the side files.

@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
       Command{"convert", remesh::add_convert},
       Command{"verify", remesh::add_verify},
       Command{"diff", remesh::add_diff},
+      Command{"latest", remesh::add_latest},
       Command{"fingerprint", remesh::add_fingerprint},
       Command{"seal", remesh::add_seal},
       Command{"repair", remesh::add_repair},

@@ -17,9 +17,11 @@
 #include "remesh/core/budget.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/limited_file_system.hpp"
+#include "remesh/store/reader.hpp"
 #include "remesh/store/seal.hpp"
 #include "signing_keys.hpp"
 #include "text.hpp"
+#include "unchanged.hpp"
 #include "whole_path.hpp"
 
 namespace remesh {
@@ -73,6 +75,19 @@ std::string signature_path(const FileSystem::Path& destination) {
   return fmt::format("{}{}", destination.string(), seal_signature_ending);
 }
 
+std::vector<FileSystem::Path> paths_of(const OpenCheckpoint& checkpoint) {
+  std::vector<FileSystem::Path> paths = checkpoint.paths;
+  paths.insert(paths.end(), checkpoint.side_paths.begin(), checkpoint.side_paths.end());
+  for (const OpenCheckpoint::OtherFile& other : checkpoint.others) paths.push_back(other.path);
+  return paths;
+}
+
+std::string identities_of(const FileSystem& files, const std::vector<FileSystem::Path>& paths) {
+  std::string all;
+  for (const FileSystem::Path& path : paths) all += identity_line(files, path.string(), path);
+  return all;
+}
+
 Sealed seal(const Options& options, Session& session, Findings& findings) {
   LimitedFileSystem files(session.files, read_limit_of(options.work), &session.stop);
   OpenCheckpoint checkpoint = open_to_seal(files, options.path, options.from, findings);
@@ -83,10 +98,13 @@ Sealed seal(const Options& options, Session& session, Findings& findings) {
   if (!options.sign.empty()) check_free(files, signature_path(destination));
   const auto key = signing_key(session.files, options.sign, session.stop);
 
+  const std::vector<FileSystem::Path> paths = paths_of(checkpoint);
+  const std::string before = identities_of(session.files, paths);
   Machine machine(options.work, session.out, session.stop);
   const JudgeContext context = machine.judge();
   const Seal made = make_seal({context.pool, context.budget, context.progress, context.stop}, files,
                               std::move(checkpoint), key != nullptr);
+  check_unchanged(before, identities_of(session.files, paths), "no seal was written");
   const std::string text = seal_text(made);
   const std::string signature = key ? sign_seal(text, *key) : std::string();
   Sealed sealed;

@@ -20,6 +20,7 @@
 #include "remesh/store/seal.hpp"
 #include "remesh/store/signed_checkpoint.hpp"
 #include "remesh/verify/verify.hpp"
+#include "reports.hpp"
 #include "signing_keys.hpp"
 #include "verify_report.hpp"
 
@@ -29,27 +30,34 @@ namespace {
 struct Options {
   std::string path;
   std::string against;
-  std::string level = "full";
-  std::string fail_on = "error";
+  std::string previous;
+  std::string level;
   std::string from;
   std::string key;
   std::string seal;
+  ReportOptions reports;
   TalkOptions talk;
   WorkOptions work;
 };
 
 // Opens a side and notes what it is.
+std::unique_ptr<Reader> open_side(const FileSystem& files, const std::string& from,
+                                  const std::string& seal, Findings& findings, Side& side) {
+  auto reader = open_reader(files, side.path, from, findings, seal);
+  if (reader) {
+    const Catalog& catalog = reader->catalog();
+    side.format = catalog.format;
+    side.mesh = catalog.layout.mesh();
+    side.sealed = is_sealed(catalog);
+    side.opened = true;
+  }
+  return reader;
+}
+
 Opener opener(const FileSystem& files, const std::string& from, const std::string& seal,
               Side& side) {
   return [&files, &from, &seal, &side](Findings& findings) {
-    auto reader = open_reader(files, side.path, from, findings, seal);
-    if (reader) {
-      const Catalog& catalog = reader->catalog();
-      side.format = catalog.format;
-      side.mesh = catalog.layout.mesh();
-      side.sealed = is_sealed(catalog);
-    }
-    return reader;
+    return open_side(files, from, seal, findings, side);
   };
 }
 
@@ -64,15 +72,23 @@ Report judge(const Options& options, Session& session, Verdict& verdict) {
   const Level level = parse_level(options.level).value_or(Level::full);
   const std::string detected;
   const std::string none;
+  // It is not on trial: where it cannot be used there is no answer.
+  std::unique_ptr<Reader> previous;
+  if (verdict.previous) {
+    StrictFindings strict;
+    previous = open_side(files, detected, none, strict, *verdict.previous);
+  }
   const Suspect left{opener(files, options.from, options.seal, verdict.side),
                      hdf5_viewer(files, verdict.side.path, session.stop)};
   try {
+    if (previous) return verify_since(machine.judge(), left, std::move(previous), level);
     if (!verdict.against) return verify(machine.judge(), left, level);
     const Suspect right{opener(files, detected, none, *verdict.against),
                         hdf5_viewer(files, verdict.against->path, session.stop)};
     return verify_against(machine.judge(), left, right, level);
   } catch (const Error& error) {
     if (!is_answer(error.code())) throw;
+    verdict.side.opened = false;  // the rest of it was not judged
     Report report;
     report.level = level;
     Finding finding;
@@ -143,24 +159,53 @@ void judge_signed(const Options& options, Session& session, Verdict& verdict) {
   }
 }
 
-bool failed(const Report& report, const std::string& fail_on) {
-  if (report.count(Severity::error) > 0 || report.equal != report.compared) return true;
-  return fail_on == "warn" && report.count(Severity::warn) > 0;
+// What counts, and whether that is failure. What differs is a finding too; only where some are
+// ignored may there be fewer of these.
+Judgement settled(const Reports& reports, Verdict& verdict) {
+  Judgement judgement = judgement_of(verdict);
+  reports.settle(judgement);
+  Report& report = verdict.report;
+  const bool differs = report.equal != report.compared && judgement.ignored.findings.empty();
+  judgement.failed = judgement.failed || differs;
+  verdict.failed = judgement.failed;
+  verdict.ignored = judgement.ignored;
+  report.findings = judgement.findings;
+  return judgement;
 }
 
-int run(const Options& options, Session& session) {
+std::vector<std::string> judged_paths(const Options& options) {
+  std::vector<std::string> paths{options.path};
+  for (const std::string& other : {options.against, options.previous}) {
+    if (!other.empty()) paths.push_back(other);
+  }
+  return paths;
+}
+
+int run(Options options, Session& session) {
   check_format("--from", options.from);
+  const Reports reports(options.reports, judged_paths(options), session);
+  options.level = reports.level(options.level, "full");
   Verdict verdict;
   verdict.side.path = options.path;
-  if (!options.against.empty()) verdict.against = Side{options.against, {}, {}, false};
+  if (!options.against.empty()) verdict.against = Side{options.against, {}, {}, false, false};
+  if (!options.previous.empty()) {
+    if (parse_level(options.level) < Level::full) {
+      throw Error(Errc::invalid_argument,
+                  fmt::format("--previous reads every byte; --level {} does not: say full or "
+                              "deep",
+                              options.level));
+    }
+    verdict.previous = Side{options.previous, {}, {}, false, false};
+  }
   if (options.key.empty()) {
     verdict.report = judge(options, session, verdict);
   } else {
     judge_signed(options, session, verdict);
   }
-  verdict.failed = failed(verdict.report, options.fail_on);
   verdict.seconds = session.seconds();
+  const Judgement judgement = settled(reports, verdict);
   print_verdict(verdict, session.out);
+  reports.write(judgement, session.out);
   session.out.document(verdict_json(verdict));
   return verdict.failed ? exit_code::no : exit_code::done;
 }
@@ -170,6 +215,11 @@ void add_options(CLI::App& verb, Options& options) {
   verb.add_option("--against", options.against,
                   "prove that this one holds the same tensors, whatever its mesh and format")
       ->type_name("OTHER");
+  verb.add_option("--previous", options.previous,
+                  "an earlier save of the same run, in any mesh and format: is this what training "
+                  "makes of it?")
+      ->type_name("EARLIER")
+      ->excludes("--against");
   verb.add_option(
           "--level", options.level,
           "header (no payload), quick (some blocks), full (every byte) or deep (and numbers are "
@@ -181,9 +231,7 @@ void add_options(CLI::App& verb, Options& options) {
   verb.add_option("--seal", options.seal,
                   "PATH has its seal here [remesh-seal.json in PATH, if there is one]")
       ->type_name("FILE");
-  verb.add_option("--fail-on", options.fail_on,
-                  "error or warn: from which severity on to exit 1 [error]")
-      ->check(CLI::IsMember({"error", "warn"}));
+  add_report_options(verb, options.reports);
   add_from_option(verb, options.from);
   add_work_options(verb, options.work);
   add_talk_options(verb, options.talk);
@@ -193,10 +241,10 @@ void add_options(CLI::App& verb, Options& options) {
 
 CLI::App* add_verify(CLI::App& program, Request& request) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb =
-      add_verb(program, "verify", "is a checkpoint whole and true; is it equal to another",
-               {"remesh verify CKPT", "remesh verify CKPT --against HF_DIR",
-                "remesh verify CKPT --key KEY.pub --fail-on warn --json"});
+  CLI::App* verb = add_verb(
+      program, "verify", "is a checkpoint whole and true; is it equal to another",
+      {"remesh verify CKPT --against HF_DIR", "remesh verify CKPT --previous OTHER --level deep",
+       "remesh verify CKPT --key KEY.pub --fail-on warn --json"});
   add_options(*verb, *options);
   verb->callback([options, &request] {
     request.talk = options->talk;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -76,6 +77,18 @@ void print_equality(const Verdict& verdict, Output& out) {
                        different == 0 ? "" : fmt::format(", {} different", different)));
 }
 
+std::string step_text(const std::optional<std::int64_t>& step) {
+  return step ? std::to_string(*step) : "unknown";
+}
+
+void print_since(const Verdict& verdict, Output& out) {
+  if (!verdict.previous || !verdict.report.since) return;
+  const Since& since = *verdict.report.since;
+  out.line(fmt::format("  since {} (step {} -> {}): {} of {} changed",
+                       escaped(verdict.previous->path), step_text(since.previous_step),
+                       step_text(since.step), since.changed, counted(since.compared, "tensor")));
+}
+
 void print_unprotected(const Verdict& verdict, Output& out) {
   // Against another checkpoint every value is compared, whatever is recorded.
   if (verdict.report.bytes_unprotected == 0 || verdict.against) return;
@@ -99,6 +112,17 @@ void print_signature(const Verdict& verdict, Output& out) {
   }
 }
 
+void print_count(const Verdict& verdict, Output& out) {
+  const Report& report = verdict.report;
+  if (report.findings.empty() && verdict.ignored.findings.empty()) return;
+  const std::string counts = count_line(report.findings, verdict.ignored);
+  if (report.findings.empty()) {
+    out.line(fmt::format("{}.", counts));
+  } else {
+    out.line(fmt::format("{}.  `remesh explain {}` says more", counts, first_id(report)));
+  }
+}
+
 Json signature_json(const std::optional<Signature>& signature) {
   if (!signature) return nullptr;
   return {{"key_id", signature->key_id}, {"files_checked", signature->files_checked}};
@@ -111,21 +135,89 @@ Json side_json(const Side& side) {
           {"mesh", side.mesh ? json_of(*side.mesh) : Json(nullptr)}};
 }
 
+Json number_or_null(const std::optional<std::int64_t>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+Json previous_json(const Verdict& verdict) {
+  if (!verdict.previous) return nullptr;
+  Json previous = side_json(*verdict.previous);
+  const Since since = verdict.report.since.value_or(Since{});
+  previous["step"] = number_or_null(since.previous_step);
+  previous["step_now"] = number_or_null(since.step);
+  previous["compared"] = since.compared;
+  previous["changed"] = since.changed;
+  return previous;
+}
+
+// What a level looks for in one checkpoint.
+std::string families_of(const Report& report) {
+  return report.level == Level::deep ? "123456" : "12346";
+}
+
+std::vector<CheckGroup> groups_of(const Verdict& verdict) {
+  const std::string families = families_of(verdict.report);
+  if (!verdict.against) return {{verdict.side.path, "", families}};
+  return {{"left: " + verdict.side.path, "left", families},
+          {"right: " + verdict.against->path, "right", families},
+          {"left against right", "", verdict.report.level >= Level::full ? "35" : "3"}};
+}
+
+void add_side_facts(const Side& side, const std::string& prefix, Judgement& judgement) {
+  judgement.facts.emplace_back(prefix + "path", side.path);
+  judgement.facts.emplace_back(prefix + "format",
+                               side.format.empty() ? "not readable" : side.format);
+  judgement.facts.emplace_back(prefix + "mesh", mesh_text(side));
+}
+
 }  // namespace
+
+Judgement judgement_of(const Verdict& verdict) {
+  const Report& report = verdict.report;
+  Judgement judgement;
+  judgement.verb = "verify";
+  judgement.sides.push_back(verdict.side);
+  if (verdict.against) judgement.sides.push_back(*verdict.against);
+  judgement.groups = groups_of(verdict);
+  judgement.findings = report.findings;
+  judgement.seconds = verdict.seconds;
+  add_side_facts(verdict.side, verdict.against ? "left " : "", judgement);
+  if (verdict.against) add_side_facts(*verdict.against, "right ", judgement);
+  if (verdict.previous) add_side_facts(*verdict.previous, "earlier ", judgement);
+  const auto add = [&](const char* name, std::string value) {
+    judgement.facts.emplace_back(name, std::move(value));
+  };
+  add("level", std::string(to_string(report.level)));
+  add("tensors", std::to_string(report.tensors));
+  add("files", std::to_string(report.files));
+  add("bytes read", format_bytes(report.bytes_read));
+  if (report.bytes_unprotected > 0 && !verdict.against) {
+    add("without recorded digest", format_bytes(report.bytes_unprotected));
+  }
+  if (verdict.against) {
+    add("equal", fmt::format("{} of {}", report.equal, counted(report.compared, "tensor")));
+  }
+  if (verdict.signature) add("signed by", verdict.signature->key_id);
+  add("seconds", fmt::format("{:.2f}", verdict.seconds));
+  return judgement;
+}
 
 void print_verdict(const Verdict& verdict, Output& out) {
   if (verdict.against) {
     out.line(fmt::format("{}  against  {}", mesh_text(verdict.side), mesh_text(*verdict.against)));
   }
+  if (verdict.previous) {
+    out.line(fmt::format("{}  since  {}", mesh_text(verdict.side), mesh_text(*verdict.previous)));
+  }
   out.line(head_line(verdict, out));
   print_findings(verdict.report.findings, out);
   print_signature(verdict, out);
   print_equality(verdict, out);
+  print_since(verdict, out);
   print_unprotected(verdict, out);
   if (!verdict.failed || verdict.against) out.line(fmt::format("  {}", basis(verdict)));
-  if (verdict.report.findings.empty()) return;
-  out.line(fmt::format("{}.  `remesh explain {}` says more", count_line(verdict.report.findings),
-                       first_id(verdict.report)));
+  print_ignored(verdict.ignored, out);
+  print_count(verdict, out);
 }
 
 Json verdict_json(const Verdict& verdict) {
@@ -134,12 +226,14 @@ Json verdict_json(const Verdict& verdict) {
   document["status"] = verdict.failed ? "fail" : "ok";
   document["left"] = side_json(verdict.side);
   document["right"] = verdict.against ? side_json(*verdict.against) : Json(nullptr);
+  document["previous"] = previous_json(verdict);
   document["signature"] = signature_json(verdict.signature);
   document["level"] = to_string(report.level);
   document["recomputed"] = report.recomputed;
   document["counts"] = {{"error", report.count(Severity::error)},
                         {"warn", report.count(Severity::warn)},
-                        {"note", report.count(Severity::note)}};
+                        {"note", report.count(Severity::note)},
+                        {"ignored", verdict.ignored.findings.size()}};
   document["tensors"] = report.tensors;
   document["files"] = report.files;
   document["bytes_read"] = report.bytes_read;
@@ -148,6 +242,7 @@ Json verdict_json(const Verdict& verdict) {
   document["equal"] = report.equal;
   document["seconds"] = verdict.seconds;
   document["findings"] = json_of(report.findings);
+  add_ignored(document, verdict.ignored);
   return document;
 }
 

@@ -5,19 +5,11 @@
 #include <string>
 
 #include "json_parts.hpp"
-#include "remesh/schema/mesh.hpp"
+#include "judgement.hpp"
 #include "remesh/verify/report.hpp"
 #include "session.hpp"
 
 namespace remesh {
-
-/// One side of a judgement, as far as it could be opened.
-struct Side {
-  std::string path;  ///< as it was given
-  std::string format;
-  std::optional<Mesh> mesh;
-  bool sealed = false;  ///< whether what it records stands in a seal
-};
 
 /// A signature that fits the manifest, or the seal.
 struct Signature {
@@ -31,11 +23,16 @@ struct Signature {
 struct Verdict {
   Side side;
   std::optional<Side> against;
-  Report report;
+  std::optional<Side> previous;  ///< an earlier save of the same run
+  Report report;                 ///< but for the findings that are ignored
+  Ignored ignored;
   std::optional<Signature> signature;  ///< null where none was checked, or it does not fit
   bool failed = false;                 ///< findings at or above --fail-on, or tensors that differ
   double seconds = 0;
 };
+
+/// What the reports of all commands are made from: sides, groups of checks, findings and facts.
+Judgement judgement_of(const Verdict& verdict);
 
 void print_verdict(const Verdict& verdict, Output& out);
 Json verdict_json(const Verdict& verdict);

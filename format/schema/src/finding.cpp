@@ -36,6 +36,7 @@ constexpr std::array rules{
     Rule{"RM702", Errc::io},
     Rule{"RM703", Errc::io},
     Rule{"RM705", Errc::out_of_memory},
+    Rule{"RM706", Errc::io},
 };
 
 }  // namespace

@@ -30,6 +30,9 @@ Reason reason_of(int error) noexcept {
       return {Errc::exists, ""};
     case ELOOP:
       return {Errc::unsafe, "RM604"};
+    case EACCES:
+    case EPERM:
+      return {Errc::io, "RM706"};
     case ENOSPC:
     case EDQUOT:
       return {Errc::io, "RM702"};

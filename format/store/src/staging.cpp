@@ -91,6 +91,15 @@ void refuse_other_jobs(const FileSystem& files, const Path& directory, const std
   }
 }
 
+// Who asks to resume may well have been requeued after the job was done.
+void refuse_finished(const FileSystem& files, const Path& destination) {
+  if (!files.look(destination)) return;
+  throw Error(Errc::exists,
+              fmt::format("cannot resume '{}': it exists, so there is nothing to complete; `remesh "
+                          "verify {} --against SRC` tells whether it is what this job would write",
+                          destination.string(), destination.string()));
+}
+
 // Whether what is there was left by the very same job. What stopped before it could say which job
 // it is has nothing to go on with: false. Throws if it was another.
 bool is_of_job(const FileSystem& files, const Path& directory, const std::string& identity) {
@@ -124,9 +133,25 @@ bool is_staging_name(std::string_view name) noexcept {
   return name.starts_with('.') && name.find(staging_mark) != std::string_view::npos;
 }
 
+std::vector<Path> left_by_other_jobs(const FileSystem& files, const Path& destination,
+                                     const std::string& job_id) {
+  const Path plain = without_trailing_slash(destination);
+  const Path parent = plain.parent_path();
+  const std::string stem = fmt::format(".{}{}", plain.filename().string(), staging_mark);
+  std::vector<Path> found;
+  if (!files.look(parent.empty() ? Path(".") : parent / ".")) return found;
+  for (const Entry& entry : files.list(parent.empty() ? Path(".") : parent)) {
+    if (entry.name.starts_with(stem) && entry.name != stem + job_id) {
+      found.push_back(parent / entry.name);
+    }
+  }
+  return found;
+}
+
 Staging::Staging(FileSystem& files, const Path& destination, const std::string& job_id,
                  Leftovers leftovers, const std::string& identity)
     : files_(files), destination_(without_trailing_slash(destination)) {
+  if (leftovers == Leftovers::resume) refuse_finished(files_, destination_);
   refuse_existing(files_, destination_);
   require_parent(files_, destination_);
   const std::string stem = fmt::format(".{}{}", destination_.filename().string(), staging_mark);

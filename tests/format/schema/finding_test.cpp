@@ -30,7 +30,7 @@ TEST(Finding, HasTheCodeWithWhichAReaderRefuses) {
       {Errc::unsafe,        {"RM104", "RM601", "RM602", "RM603", "RM604", "RM606", "RM611", "RM612"}},
       {Errc::out_of_memory, {"RM605", "RM705"}},
       {Errc::busy,          {"RM701"}},
-      {Errc::io,            {"RM702", "RM703"}},
+      {Errc::io,            {"RM702", "RM703", "RM706"}},
       {Errc::corrupt,       {"RM103", "RM201", "RM202", "RM207", "RM303", "RM401", ""}},
   };
   // clang-format on

@@ -13,44 +13,20 @@
 #include <fmt/ranges.h>
 
 #include "defect.hpp"
-#include "json.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/schema/states.hpp"
+#include "trainer_state.hpp"
 #include "weights.hpp"
 
 namespace remesh::safetensors {
 namespace {
 
-constexpr std::string_view trainer_state = "trainer_state.json";
 constexpr std::string_view step_key = "step";
 
 // A step, and where it stands.
 struct Stated {
   std::int64_t step = 0;
   std::string where;
-};
-
-// {"step": n, ...} or {"global_step": n, ...}; all else is nobody's business.
-class StepHandler final : public JsonHandler {
- public:
-  bool open(std::size_t, bool) override { return true; }
-  bool close(std::size_t) override { return true; }
-  bool key(std::size_t depth, std::string_view key) override {
-    is_step_ = depth == 1 && (key == step_key || key == "global_step");
-    return true;
-  }
-  bool scalar(std::size_t depth, const JsonScalar& value) override {
-    constexpr std::uint64_t most = std::uint64_t{1} << 62;
-    if (depth == 1 && is_step_ && value.kind == JsonScalar::Kind::natural && value.natural < most) {
-      step = static_cast<std::int64_t>(value.natural);
-    }
-    return true;
-  }
-
-  std::optional<std::int64_t> step;
-
- private:
-  bool is_step_ = false;
 };
 
 template <typename T>
@@ -153,17 +129,12 @@ class OptimizerCheck {
 
   // It is carried as it is, whatever it holds: what is no JSON has no step.
   void read_trainer_state() {
-    const auto found = std::ranges::find(catalog_.side, trainer_state, &SideFile::name);
+    const auto found = std::ranges::find(catalog_.side, trainer_state_name, &SideFile::name);
     if (found == catalog_.side.end()) return;
     const auto number = static_cast<std::size_t>(found - catalog_.side.begin());
-    StepHandler handler;
-    try {
-      const std::string text = read_text(files_, checkpoint_.side_paths[number], max_json_bytes);
-      if (!parse_json(text, handler)) return;
-    } catch (const Error&) {
-      return;
+    if (const auto step = step_of_trainer(files_, checkpoint_.side_paths[number])) {
+      stated_.push_back({*step, fmt::format("'{}'", trainer_state_name)});
     }
-    if (handler.step) stated_.push_back({*handler.step, fmt::format("'{}'", trainer_state)});
   }
 
   void report_steps() {

@@ -21,6 +21,16 @@ enum class Level {
 std::optional<Level> parse_level(std::string_view name) noexcept;
 std::string_view to_string(Level level) noexcept;
 
+/// What a checkpoint has in common with an earlier save.
+struct Since {
+  std::optional<std::int64_t> step;           ///< of the judged one, where it says it
+  std::optional<std::int64_t> previous_step;  ///< of the earlier one
+  std::int64_t compared = 0;  ///< tensors of one name, dtype and shape, sound in both
+  std::int64_t changed = 0;   ///< of these
+
+  friend bool operator==(const Since&, const Since&) = default;
+};
+
 /// What was found in one checkpoint, or between two.
 struct Report {
   Level level = Level::full;
@@ -34,6 +44,7 @@ struct Report {
   std::int64_t compared = 0;           ///< with --against: tensors compared
   /// Whether digests were recomputed from the bytes, or taken as recorded.
   bool recomputed = false;
+  std::optional<Since> since;  ///< where it was held against an earlier save
 
   std::int64_t count(Severity severity) const noexcept;
 };

@@ -57,6 +57,15 @@ Report verify(const JudgeContext& context, const Suspect& suspect, Level level);
 Report verify_against(const JudgeContext& context, const Suspect& left, const Suspect& right,
                       Level level);
 
+/// Is this what training makes of an earlier save? It is judged by itself first, then held against
+/// `previous`, whatever the layouts and formats of both: RM501, RM503, RM512, RM302, RM303, RM310
+/// (verify/README.md has the rules). Of the earlier one every byte is read; what is damaged there
+/// is not compared, which one warning tells. NaN and infinities (RM511) are looked for at `full`
+/// too.
+/// Throws as verify(). Preconditions: level >= full, and `previous` is not null.
+Report verify_since(const JudgeContext& context, const Suspect& suspect,
+                    std::unique_ptr<Reader> previous, Level level);
+
 /// The digest of every tensor, in catalog order: recomputed from the bytes.
 /// Throws Error(corrupt) if the checkpoint does not verify while its bytes are read.
 std::vector<Digest> tensor_digests(const JudgeContext& context, const Reader& reader);

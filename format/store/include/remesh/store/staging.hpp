@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "remesh/store/file_system.hpp"
 
@@ -21,6 +22,11 @@ bool is_staging_name(std::string_view name) noexcept;
 
 /// Throws Error(exists, "destination exists") if something is there.
 void refuse_existing(const FileSystem& files, const FileSystem::Path& destination);
+
+/// What jobs of the same destination but with another id left there, or are still writing.
+std::vector<FileSystem::Path> left_by_other_jobs(const FileSystem& files,
+                                                 const FileSystem::Path& destination,
+                                                 const std::string& job_id);
 
 /// A directory that is written under a temporary name beside its destination,
 /// ".NAME.remesh-<job id>", locked while it is written, and renamed when it is whole. Destroyed

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "judgement.hpp"
+
+namespace remesh {
+
+/// A judgement as JUnit's XML: a test suite for each group of checks, a test case for each family
+/// of findings that was looked for. A case fails where one of its findings counts, and is passed
+/// otherwise; what is ignored is a case that was skipped, with the reason.
+std::string junit_report(const Judgement& judgement);
+
+}  // namespace remesh

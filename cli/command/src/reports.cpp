@@ -1,0 +1,146 @@
+#include "reports.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "github_report.hpp"
+#include "junit_report.hpp"
+#include "remesh/core/error.hpp"
+#include "report_file.hpp"
+#include "sarif_report.hpp"
+
+namespace remesh {
+namespace {
+
+constexpr std::int64_t most_project_bytes = std::int64_t{1} << 20;
+
+ProjectFile project_file(const std::string& config, const FileSystem& files) {
+  if (config == "none") return {};
+  const std::string path = config.empty() ? "remesh.toml" : config;
+  if (!files.look(path)) {
+    if (config.empty()) return {};
+    throw Error(Errc::invalid_argument,
+                fmt::format("cannot read `--config {}`: there is nothing of that name", config));
+  }
+  return parse_project_file(read_text(files, path, most_project_bytes), path);
+}
+
+// Whether what a finding is about was opened. One of no side is about both.
+bool is_of_opened(const Finding& finding, std::span<const Side> sides) {
+  for (std::size_t k = 0; k < sides.size(); ++k) {
+    const bool is_meant = finding.side.empty() || (finding.side == "left") == (k == 0);
+    if (is_meant && !sides[k].opened) return false;
+  }
+  return true;
+}
+
+using Given = std::pair<std::string, std::string>;  // flag, value
+
+void check_files(const ReportOptions& options, std::span<const std::string> judged) {
+  const std::vector<Given> files{{"--junit", options.junit}, {"--sarif", options.sarif}};
+  for (auto file = files.begin(); file != files.end(); ++file) {
+    if (file->second.empty()) continue;
+    check_report_path(file->first, file->second, judged);
+    const auto twice = std::find_if(
+        files.begin(), file, [&](const Given& other) { return other.second == file->second; });
+    if (twice == file) continue;
+    throw Error(Errc::invalid_argument, fmt::format("`{}` and `{}` name the same file, '{}'",
+                                                    twice->first, file->first, file->second));
+  }
+}
+
+std::string json_text(const Json& document) {
+  return document.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+void add_report_options(CLI::App& verb, ReportOptions& options) {
+  const std::string group = "Findings";
+  verb.add_option("--fail-on", options.fail_on,
+                  "error or warn: from which severity on to exit 1 [error]")
+      ->check(CLI::IsMember({"error", "warn"}))
+      ->group(group);
+  verb.add_option(
+          "--ignore", options.ignore,
+          "count these findings, but do not fail: RM541, or RM541:GLOB over the name of the "
+          "tensor or file; may be repeated")
+      ->type_name("ID[:GLOB]")
+      ->expected(1)
+      ->take_all()
+      ->group(group);
+  verb.add_option("--config", options.config,
+                  "what to ignore, with reasons and dates; none: nothing [remesh.toml, if it is "
+                  "there]")
+      ->type_name("FILE")
+      ->group(group);
+  verb.add_option("--junit", options.junit, "write a report in JUnit's XML")
+      ->type_name("FILE")
+      ->group(group);
+  verb.add_option("--sarif", options.sarif, "write a report in SARIF 2.1.0")
+      ->type_name("FILE")
+      ->group(group);
+  verb.add_option("--annotations", options.annotations,
+                  "auto, github or off: annotate on standard error, and append to the step's "
+                  "summary; auto: where GITHUB_ACTIONS is true [auto]")
+      ->check(CLI::IsMember({"auto", "github", "off"}))
+      ->group(group);
+}
+
+void refuse_report_options(const ReportOptions& options, const std::string& judging) {
+  const std::vector<Given> given{
+      {"--fail-on", options.fail_on},
+      {"--ignore", options.ignore.empty() ? std::string() : options.ignore.front()},
+      {"--config", options.config},
+      {"--junit", options.junit},
+      {"--sarif", options.sarif},
+      {"--annotations", options.annotations == "auto" ? std::string() : options.annotations}};
+  const auto first =
+      std::ranges::find_if(given, [](const Given& option) { return !option.second.empty(); });
+  if (first == given.end()) return;
+  throw Error(Errc::invalid_argument,
+              fmt::format("`{}` is about findings, and there are none without `{}`", first->first,
+                          judging));
+}
+
+Reports::Reports(const ReportOptions& options, std::vector<std::string> judged,
+                 const Session& session)
+    : options_(options), project_(project_file(options.config, session.files)) {
+  check_files(options, judged);
+  const std::string& fail_on = options.fail_on.empty() ? project_.fail_on : options.fail_on;
+  if (fail_on == "warn") fail_from_ = Severity::warn;
+  rules_.reserve(options.ignore.size() + project_.ignores.size());
+  for (const std::string& text : options.ignore) rules_.push_back(parse_ignore(text));
+  rules_.insert(rules_.end(), project_.ignores.begin(), project_.ignores.end());
+}
+
+std::string Reports::level(const std::string& asked_for, const std::string& usual) const {
+  if (!asked_for.empty()) return asked_for;
+  return project_.level.empty() ? usual : project_.level;
+}
+
+void Reports::settle(Judgement& judgement) const {
+  judgement.ignored =
+      take_ignored(judgement.findings, rules_, today(),
+                   [&](const Finding& finding) { return is_of_opened(finding, judgement.sides); });
+  judgement.fail_from = fail_from_;
+  judgement.failed = std::ranges::any_of(judgement.findings, [this](const Finding& finding) {
+    return finding.severity >= fail_from_;
+  });
+}
+
+void Reports::write(const Judgement& judgement, const Output& out) const {
+  warn_of_rules(judgement.ignored, out);
+  if (!options_.junit.empty()) write_report(options_.junit, junit_report(judgement));
+  if (!options_.sarif.empty()) write_report(options_.sarif, json_text(sarif_report(judgement)));
+  if (!is_for_github(options_.annotations)) return;
+  for (const std::string& line : github_annotations(judgement)) out.warn(line);
+  if (!append_step_summary(step_summary(judgement))) {
+    out.warn("remesh: warning: the summary of this step is full, so this is not in it");
+  }
+}
+
+}  // namespace remesh

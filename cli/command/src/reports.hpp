@@ -1,0 +1,68 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ignores.hpp"
+#include "judgement.hpp"
+#include "project_file.hpp"
+#include "session.hpp"
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace remesh {
+
+/// What a command with findings takes besides: when it fails, what it ignores, and in which forms
+/// it tells.
+struct ReportOptions {
+  std::string fail_on;
+  std::vector<std::string> ignore;
+  std::string config;
+  std::string junit;
+  std::string sarif;
+  std::string annotations = "auto";
+};
+
+/// --fail-on, --ignore, --config, --junit, --sarif, --annotations.
+void add_report_options(CLI::App& verb, ReportOptions& options);
+
+/// Throws Error(invalid_argument) if one of them was given, where nothing is judged: `judging` is
+/// how that is asked for, "--check".
+void refuse_report_options(const ReportOptions& options, const std::string& judging);
+
+/// How a command with findings ends: what of them counts, whether that is failure, and all the
+/// files that tell of it.
+///
+///     const Reports reports(options.reports, {options.path}, session);  // before any work
+///     Judgement judgement = ...;                                        // sides, groups, findings
+///     reports.settle(judgement);
+///     ...                                                               // lines for people
+///     reports.write(judgement);
+class Reports {
+ public:
+  /// Reads remesh.toml, and looks whether reports can lie where they are wanted. `judged`: paths of
+  /// checkpoints, in which nothing may be written. Throws Error(invalid_argument) for what cannot
+  /// be meant, and as check_report_path().
+  Reports(const ReportOptions& options, std::vector<std::string> judged, const Session& session);
+
+  /// The one that was asked for, or that of remesh.toml, or the usual one.
+  std::string level(const std::string& asked_for, const std::string& usual) const;
+
+  /// Moves to `ignored` what is to be ignored, and fills in `fail_from`, and `failed` by what is
+  /// left. Of a side that could not be opened nothing is ignored: it never becomes well so.
+  void settle(Judgement& judgement) const;
+
+  /// Writes the files that were asked for. On standard error it says which rules have expired or
+  /// match nothing, and where GitHub runs us, annotates. Throws Error(io).
+  void write(const Judgement& judgement, const Output& out) const;
+
+ private:
+  ReportOptions options_;
+  ProjectFile project_;
+  Severity fail_from_ = Severity::error;
+  std::vector<IgnoreRule> rules_;
+};
+
+}  // namespace remesh

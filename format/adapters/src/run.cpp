@@ -1,0 +1,183 @@
+#include "remesh/adapters/run.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <filesystem>
+#include <numeric>
+#include <span>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "remesh/adapters/open.hpp"
+#include "remesh/core/error.hpp"
+#include "remesh/store/staging.hpp"
+#include "run_pointers.hpp"
+#include "safetensors/trainer_state.hpp"
+
+namespace remesh {
+namespace {
+
+using Path = FileSystem::Path;
+
+constexpr std::string_view separators = "-_=.";
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  return lower;
+}
+
+// The number with which `text` begins.
+std::optional<std::int64_t> leading_number(std::string_view text) {
+  constexpr std::ptrdiff_t most_digits = 18;
+  const auto end = std::ranges::find_if_not(text, is_digit);
+  const std::ptrdiff_t digits = end - text.begin();
+  if (digits == 0 || digits > most_digits) return std::nullopt;
+  std::int64_t number = 0;
+  std::from_chars(text.data(), text.data() + digits, number);
+  return number;
+}
+
+// The number behind the last place where `word` has one.
+std::optional<std::int64_t> number_behind(std::string_view name, std::string_view word) {
+  for (std::size_t at = name.rfind(word); at != std::string_view::npos;) {
+    std::string_view rest = name.substr(at + word.size());
+    if (!rest.empty() && separators.find(rest.front()) != std::string_view::npos) {
+      rest.remove_prefix(1);
+    }
+    if (const auto number = leading_number(rest)) return number;
+    if (at == 0) break;
+    at = name.rfind(word, at - 1);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> number_behind_any(std::string_view name,
+                                              std::span<const std::string_view> words) {
+  for (const std::string_view word : words) {
+    if (const auto number = number_behind(name, word)) return number;
+  }
+  return std::nullopt;
+}
+
+// Whether a name, in small letters, is what training programs give to checkpoints and to nothing
+// else; "eval_step_100" may hold pictures.
+bool is_of_checkpoint(std::string_view name) {
+  constexpr std::array<std::string_view, 6> words{"step",       "iter", "global_step",
+                                                  "checkpoint", "ckpt", "epoch"};
+  return std::ranges::all_of(name, is_digit) ||
+         std::ranges::any_of(words, [&](std::string_view word) { return name.starts_with(word); });
+}
+
+// Whether a format recognises it. What may not be looked into ("lost+found") is none.
+bool is_recognised(const FileSystem& files, const Path& path) {
+  try {
+    const auto inside = files.look(path / ".");  // follows a link
+    return inside && inside->kind == EntryKind::directory && detect_format(files, path);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Whether a link leads to an entry of the same directory, which is listed already, or to a file.
+bool leads_to_no_other(const Path& link) {
+  std::error_code failed;
+  if (std::filesystem::is_regular_file(link, failed)) return true;
+  const Path target = std::filesystem::canonical(link, failed);
+  if (failed) return false;
+  return target.parent_path() == std::filesystem::canonical(link.parent_path() / ".", failed);
+}
+
+// "step-10" for ".step-10.remesh-0123456789abcdef".
+std::string_view name_of_leftover(std::string_view name) {
+  return name.substr(1, name.rfind(".remesh-") - 1);
+}
+
+std::optional<std::int64_t> step_inside(const FileSystem& files, const Path& directory) {
+  using safetensors::trainer_state_name;
+  if (const auto step = safetensors::step_of_trainer(files, directory / trainer_state_name)) {
+    return step;
+  }
+  return safetensors::step_of_trainer(files, directory / "side" / trainer_state_name);
+}
+
+std::optional<RunEntry> entry_of(const FileSystem& files, const Path& directory,
+                                 const Entry& entry) {
+  const Path path = directory / entry.name;
+  if (is_staging_name(entry.name)) {
+    return RunEntry{entry.name, step_in_name(name_of_leftover(entry.name)), true, true};
+  }
+  if (entry.name.starts_with('.')) return std::nullopt;
+  if (entry.kind == EntryKind::link && leads_to_no_other(path)) return std::nullopt;
+  if (const auto step = step_in_name(entry.name)) {
+    return RunEntry{entry.name, step, false, is_of_checkpoint(lower_case(entry.name))};
+  }
+  if (!is_recognised(files, path)) return std::nullopt;
+  return RunEntry{entry.name, step_inside(files, path), false, true};
+}
+
+// What has no step comes before all that has one.
+std::int64_t rank_of(const RunEntry& entry) { return entry.step.value_or(-1); }
+
+}  // namespace
+
+std::optional<std::int64_t> step_in_name(std::string_view name) {
+  constexpr std::array<std::string_view, 3> of_steps{"step", "iteration", "iter"};
+  constexpr std::array<std::string_view, 2> of_checkpoints{"checkpoint", "ckpt"};
+  const std::string lower = lower_case(name);
+  if (const auto step = number_behind_any(lower, of_steps)) return step;
+  if (const auto step = number_behind_any(lower, of_checkpoints)) return step;
+  return std::ranges::all_of(lower, is_digit) ? leading_number(lower) : std::nullopt;
+}
+
+TrainingRun read_run(const FileSystem& files, const Path& directory) {
+  TrainingRun run;
+  std::vector<Path> pointers;
+  for (const Entry& entry : files.list(directory)) {
+    if (is_pointer_name(entry.name, entry.kind)) {
+      pointers.push_back(directory / entry.name);
+    } else if (entry.kind == EntryKind::directory || entry.kind == EntryKind::link) {
+      if (auto found = entry_of(files, directory, entry)) {
+        run.entries.push_back(*std::move(found));
+      }
+    }
+  }
+  std::ranges::sort(run.entries, {}, [](const RunEntry& entry) {
+    return std::tuple(rank_of(entry), entry.is_leftover, std::string_view(entry.name));
+  });
+  run.pointers.reserve(pointers.size());
+  for (const Path& path : pointers) {
+    run.pointers.push_back(read_pointer(files, path, run.entries));
+  }
+  return run;
+}
+
+std::vector<std::size_t> newest_first(const TrainingRun& run) {
+  std::vector<std::size_t> order(run.entries.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater{},
+                           [&](std::size_t k) { return rank_of(run.entries[k]); });
+  return order;
+}
+
+Finding unfinished(const RunEntry& leftover) {
+  Finding finding;
+  finding.id = "RM105";
+  finding.message = fmt::format(
+      "cannot use '{}': the job that writes '{}' did not finish, or is still at it; its command "
+      "with `--resume` completes it",
+      leftover.name, name_of_leftover(leftover.name));
+  finding.file = leftover.name;
+  return finding;
+}
+
+}  // namespace remesh

@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""The reports of `verify` and `fingerprint --check` for machines: they say what was found, whatever names are like.
+
+    reports_test.py PROGRAM FIXTURES
+"""
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from urllib.parse import unquote
+
+PROGRAM = FIXTURES = None
+HOSTILE = '</script><img src=x onerror="a\'b">&|`%0A::error::]](x)'
+
+
+def remesh(*arguments, cwd, code=0, env=None):
+    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", **(env or {})}
+    environment.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
+    done = subprocess.run([PROGRAM, *map(str, arguments)], cwd=cwd, env=environment, capture_output=True, text=True)
+    if done.returncode != code:
+        raise AssertionError(f"remesh {arguments}: exit {done.returncode}, expected {code}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def hostile_checkpoint(path):
+    """Hugging Face files with NaN in a tensor of a hostile name."""
+    path.mkdir()
+    shape, payload = [4, 4], struct.pack("<16f", *([float("nan")] + [1.0] * 15))
+    header = json.dumps({HOSTILE + ".weight": {"dtype": "F32", "shape": shape, "data_offsets": [0, 64]}}).encode()
+    (path / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + payload)
+    return path
+
+
+class Reports(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="remesh-reports-")
+        self.addCleanup(scratch.cleanup)
+        self.home = Path(scratch.name).resolve()
+        self.good = self.home / "good"
+        remesh("convert", FIXTURES / "llama-gqa", "good", "--mesh", "tp=2,pp=2", "-q", cwd=self.home)
+
+    def damaged(self):
+        """Another checkpoint: a flipped byte, a file too many."""
+        path = self.home / "bad"
+        if not path.exists():
+            shutil.copytree(self.good, path)
+            shard = sorted(path.glob("shard-*"))[0]
+            content = bytearray(shard.read_bytes())
+            content[200000] ^= 1
+            shard.write_bytes(content)
+            (path / "note <b>").touch()
+        return path
+
+    def junit(self, *arguments, code=0):
+        remesh("verify", *arguments, "--junit", "junit.xml", cwd=self.home, code=code)
+        return ET.parse(self.home / "junit.xml").getroot()
+
+    def sarif(self, *arguments, code=0):
+        remesh("verify", *arguments, "--sarif", "x.sarif", cwd=self.home, code=code)
+        return json.loads((self.home / "x.sarif").read_text())["runs"][0]
+
+    def check_counts(self, root):
+        for node in [root, *root.iter("testsuite")]:
+            cases = list(node.iter("testcase"))
+            self.assertEqual(int(node.get("tests")), len(cases))
+            self.assertEqual(int(node.get("failures")), sum(case.find("failure") is not None for case in cases))
+            self.assertEqual(int(node.get("skipped")), sum(case.find("skipped") is not None for case in cases))
+
+    def test_a_green_run_has_passed_cases(self):
+        root = self.junit("good", "--level", "deep")
+        self.check_counts(root)
+        names = [case.get("name") for case in root.iter("testcase")]
+        self.assertEqual(names, ["container and commit", "files", "tensors and coverage", "replicas", "numbers", "safety"])
+        self.assertTrue(all(len(case) == 0 for case in root.iter("testcase")))
+        self.assertNotIn("numbers", [case.get("name") for case in self.junit("good").iter("testcase")])
+
+    def test_a_red_run_has_failures_with_text(self):
+        root = self.junit("bad" if self.damaged() else "", code=1)
+        self.check_counts(root)
+        failures = {case.get("name"): case.find("failure") for case in root.iter("testcase")}
+        self.assertEqual([name for name, failure in failures.items() if failure is not None], ["files"])
+        self.assertEqual(failures["files"].get("type"), "RM207")
+        self.assertIn("bit 0 of byte 200000", failures["files"].text)
+        warned = [case.find("system-out") for case in root.iter("testcase") if case.get("name").startswith("container")]
+        self.assertIn("warn RM108  note <b>", warned[0].text)
+
+    def test_warnings_fail_where_they_are_to(self):
+        self.damaged()
+        root = self.junit("bad", "--fail-on", "warn", code=1)
+        self.assertEqual(int(root.get("failures")), 2)
+
+    def test_each_side_and_their_equality_are_suites(self):
+        self.damaged()
+        root = self.junit("good", "--against", "bad", code=1)
+        self.check_counts(root)
+        red = {suite.get("name"): int(suite.get("failures")) for suite in root}
+        self.assertEqual(red, {"left: good": 0, "right: bad": 1, "left against right": 1})
+
+    def test_ignored_findings_are_skipped_cases_and_suppressed_results(self):
+        self.damaged()
+        rules = '[[ignore]]\nid = "RM108"\nreason = "our <notes>"\nexpires = 9999-12-31\n'
+        (self.home / "remesh.toml").write_text(rules)
+        root = self.junit("bad", code=1)
+        self.check_counts(root)
+        skipped = [case for case in root.iter("testcase") if case.find("skipped") is not None]
+        self.assertEqual([case.get("name") for case in skipped], ["ignored RM108 note <b>"])
+        self.assertEqual(skipped[0].find("skipped").get("message"), "ignored until 9999-12-31: our <notes>")
+        results = {result["ruleId"]: result for result in self.sarif("bad", code=1)["results"]}
+        self.assertEqual(results["RM108"]["suppressions"],
+                         [{"kind": "external", "status": "accepted", "justification": "our <notes> (until 9999-12-31)"}])
+        self.assertEqual(results["RM207"]["suppressions"], [])
+
+    def test_a_result_of_sarif_has_its_rule_place_and_fingerprint(self):
+        self.damaged()
+        run = self.sarif("bad", code=1)
+        rules = run["tool"]["driver"]["rules"]
+        self.assertEqual(run["tool"]["driver"]["name"], "remesh")
+        for result in run["results"]:
+            rule = rules[result["ruleIndex"]]
+            self.assertEqual(rule["id"], result["ruleId"])
+            self.assertTrue(rule["help"]["text"] and rule["help"]["markdown"] and rule["shortDescription"]["text"])
+        by_rule = {result["ruleId"]: result for result in run["results"]}
+        location = by_rule["RM207"]["locations"][0]
+        self.assertEqual(location["physicalLocation"]["artifactLocation"]["uri"], "bad/shard-00000-of-00004.h5")
+        region = location["physicalLocation"]["region"]
+        self.assertTrue(region["byteOffset"] <= 200000 < region["byteOffset"] + region["byteLength"])
+        self.assertEqual(location["logicalLocations"][0]["fullyQualifiedName"], "model.layers.3.self_attn.o_proj.weight")
+        self.assertEqual(by_rule["RM207"]["level"], "error")
+        self.assertEqual(by_rule["RM108"]["level"], "warning")
+        uri = by_rule["RM108"]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        self.assertEqual((uri, unquote(uri)), ("bad/note%20%3Cb%3E", "bad/note <b>"))
+
+    def test_fingerprints_stay_when_the_checkpoint_moves(self):
+        shutil.copytree(self.damaged(), self.home / "other place")
+        (self.home / "other place" / "note 2").touch()
+        marks = [{result["partialFingerprints"]["remeshFinding/v1"] for result in self.sarif(name, code=1)["results"]}
+                 for name in ("bad", self.home / "other place")]
+        self.assertEqual(len(marks[1]), 3)
+        self.assertLess(marks[0], marks[1])
+
+    def test_hostile_names_stay_text(self):
+        hostile_checkpoint(self.home / "hf")
+        root = self.junit("hf", "--level", "deep", code=1)
+        failure = next(case.find("failure") for case in root.iter("testcase") if case.get("name") == "numbers")
+        self.assertIn(HOSTILE, failure.text)
+        result = self.sarif("hf", "--level", "deep", code=1)["results"][0]
+        self.assertEqual(result["locations"][0]["logicalLocations"][0]["name"], HOSTILE + ".weight")
+        self.assertNotIn("](", result["message"]["text"])
+
+    def test_reports_are_renewed_and_never_half_written(self):
+        (self.home / "junit.xml").write_text("old")
+        self.assertEqual(self.junit("good").tag, "testsuites")
+        self.assertEqual([path.name for path in self.home.iterdir() if "remesh-" in path.name], [])
+        (self.home / "link").symlink_to("good/manifest.json")
+        for place, code in ((".", 10), ("/dev/null", 10), ("link", 10), ("good/x", 2), ("no/../good/x", 7),
+                            ("./good/side/../x.xml", 2), ("good/manifest.json", 2), ("none/x", 7)):
+            with self.subTest(place):
+                remesh("verify", "good", "--sarif", place, cwd=self.home, code=code)
+        (self.home / "way").symlink_to("good")
+        remesh("verify", "good", "--sarif", "way/x", cwd=self.home, code=2)
+        remesh("verify", "good", "--against", "good", "--sarif", "good/x", cwd=self.home, code=2)
+        remesh("verify", "good", cwd=self.home)
+
+    def test_a_single_file_is_not_overwritten(self):
+        hf = hostile_checkpoint(self.home / "hf") / "model.safetensors"
+        before = hf.read_bytes()
+        for place in (hf, f"{hf}.remesh-seal.json"):
+            remesh("verify", hf, "--junit", place, cwd=self.home, code=2)
+        self.assertEqual(hf.read_bytes(), before)
+        remesh("verify", hf, "--junit", "hf/junit.xml", cwd=self.home)
+
+    def test_what_cannot_be_written_is_told_in_one_document(self):
+        if os.geteuid() == 0:
+            place = "/proc/junit.xml"
+        else:
+            place = "/junit.xml"
+        done = remesh("verify", "good", "--junit", place, "--json", cwd=self.home, code=7)
+        self.assertEqual(json.loads(done.stdout)["code"], "io")
+
+    def test_annotations_are_limited_and_counted(self):
+        bad = self.damaged()
+        sorted(bad.glob("shard-*"))[1].unlink()
+        done = remesh("verify", "bad", "--json", "-q", cwd=self.home, code=1, env={"GITHUB_ACTIONS": "true"})
+        document = json.loads(done.stdout)
+        errors = [line for line in done.stderr.splitlines() if line.startswith("::error ")]
+        self.assertGreater(document["counts"]["error"], 10)
+        self.assertEqual(len(errors), 10)
+        self.assertTrue(errors[0].startswith("::error title=RM"))
+        self.assertEqual(sum(line.startswith("::warning ") for line in done.stderr.splitlines()), 1)
+        self.assertEqual(done.stderr.splitlines()[-1],
+                         f"remesh: {document['counts']['error']} errors, 1 warning; the first 10 of each severity are annotated")
+        self.assertNotIn("::", remesh("verify", "bad", "--annotations", "off", cwd=self.home, code=1,
+                                      env={"GITHUB_ACTIONS": "true"}).stderr)
+        self.assertNotIn("::", remesh("verify", "bad", cwd=self.home, code=1).stderr)
+
+    def test_a_name_begins_no_command_and_no_markup(self):
+        hostile_checkpoint(self.home / "hf")
+        summary = self.home / "summary.md"
+        summary.write_text("before\n")
+        done = remesh("verify", "hf", "--level", "deep", "--annotations", "github", cwd=self.home, code=1,
+                      env={"GITHUB_STEP_SUMMARY": str(summary)})
+        commands = [line for line in done.stderr.splitlines() if line.startswith("::")]
+        self.assertEqual(len(commands), 1)
+        self.assertTrue(commands[0].startswith("::error title=RM511 "))
+        self.assertIn("%250A::error::", commands[0])
+        text = summary.read_text()
+        self.assertTrue(text.startswith("before\n### FAIL: remesh verify hf\n"))
+        for mark in ("<", "`", "](", "&|"):
+            self.assertNotIn(mark, text)
+        self.assertIn("RM511", text)
+
+    def test_a_summary_ends_below_what_github_takes(self):
+        summary = self.home / "summary.md"
+        summary.write_text("x" * (1 << 20))
+        done = remesh("verify", "good", "--annotations", "github", cwd=self.home,
+                      env={"GITHUB_STEP_SUMMARY": str(summary)})
+        self.assertIn("the summary of this step is full", done.stderr)
+        self.assertEqual(summary.stat().st_size, 1 << 20)
+
+    def test_an_expired_rule_is_annotated(self):
+        (self.home / "remesh.toml").write_text('[[ignore]]\nid = "RM108"\nreason = "x"\nexpires = 2020-01-01\n')
+        done = remesh("verify", "good", "--annotations", "github", cwd=self.home)
+        self.assertIn("::warning title=remesh%3A ignored findings::remesh.toml line 1: RM108", done.stderr)
+
+    def test_fingerprints_are_reported_likewise(self):
+        remesh("fingerprint", "good", "-o", "lock", "-q", cwd=self.home)
+        lines = (self.home / "lock").read_text().splitlines()
+        (self.home / "lock").write_text("\n".join(lines[:-1]) + "\n")
+        remesh("fingerprint", "good", "--check", "lock", "--junit", "j.xml", "--sarif", "s.sarif", cwd=self.home, code=1)
+        root = ET.parse(self.home / "j.xml").getroot()
+        self.check_counts(root)
+        self.assertEqual(root.get("failures"), "1")
+        results = json.loads((self.home / "s.sarif").read_text())["runs"][0]["results"]
+        self.assertEqual([result["ruleId"] for result in results], ["RM310"])
+        remesh("fingerprint", "good", "--check", "lock", "--ignore", "RM310", cwd=self.home)
+        remesh("fingerprint", "good", "--junit", "j.xml", cwd=self.home, code=2)
+
+
+if __name__ == "__main__":
+    PROGRAM, FIXTURES = str(Path(sys.argv.pop(1)).resolve()), Path(sys.argv.pop(1)).resolve()
+    unittest.main()

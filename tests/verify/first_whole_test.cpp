@@ -1,0 +1,71 @@
+#include "remesh/verify/first_whole.hpp"
+
+#include <functional>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "job.hpp"
+#include "remesh/core/error.hpp"
+
+namespace remesh {
+namespace {
+
+using ::testing::ElementsAre;
+
+Opener throwing(Errc code, const std::string& id) {
+  return [code, id](Findings&) -> std::unique_ptr<Reader> { throw Error(code, "so it is", id); };
+}
+
+class FirstWholeTest : public ::testing::Test {
+ protected:
+  // Judges these, and notes which.
+  FirstWhole search(const std::vector<Opener>& candidates) {
+    asked_.clear();
+    return first_whole(
+        machine_.judge(), candidates.size(),
+        [&](std::size_t k) {
+          asked_.push_back(k);
+          return Suspect(candidates[k]);
+        },
+        Level::header);
+  }
+
+  test::Machine machine_;
+  std::vector<std::size_t> asked_;
+  Opener whole_ = test::opener(std::filesystem::path(REMESH_SOURCE_DIR) / "fixtures/llama-gqa");
+};
+
+TEST_F(FirstWholeTest, NothingBehindTheFirstWholeOneIsAskedFor) {
+  const FirstWhole found = search({throwing(Errc::not_found, "RM105"), whole_, whole_});
+  EXPECT_EQ(found.candidate, 1U);
+  EXPECT_THAT(asked_, ElementsAre(0, 1));
+  ASSERT_EQ(found.reports.size(), 2U);
+  ASSERT_EQ(found.reports[0].findings.size(), 1U);
+  EXPECT_EQ(found.reports[0].findings[0].id, "RM105");
+  EXPECT_EQ(found.reports[1].count(Severity::error), 0);
+  EXPECT_EQ(found.reports[1].tensors, 66);
+}
+
+TEST_F(FirstWholeTest, WhatCannotBeOpenedIsNotWhole) {
+  for (const Errc code :
+       {Errc::not_found, Errc::corrupt, Errc::incomplete, Errc::unsupported, Errc::unsafe}) {
+    const FirstWhole found = search({throwing(code, "")});
+    EXPECT_EQ(found.candidate, std::nullopt);
+    ASSERT_EQ(found.reports.size(), 1U);
+    EXPECT_EQ(found.reports[0].count(Severity::error), 1) << to_string(code);
+  }
+}
+
+TEST_F(FirstWholeTest, AQuestionWithoutAnAnswerIsNotSkipped) {
+  for (const Errc code : {Errc::io, Errc::out_of_memory, Errc::stopped}) {
+    EXPECT_THROW(search({throwing(code, "RM703"), whole_}), Error) << to_string(code);
+    EXPECT_THAT(asked_, ElementsAre(0));
+  }
+}
+
+TEST_F(FirstWholeTest, OfNoneNoneIsWhole) { EXPECT_EQ(search({}).candidate, std::nullopt); }
+
+}  // namespace
+}  // namespace remesh
