@@ -51,6 +51,7 @@ ROWS = [
     ("verify", 0, "verify {noted} --config {config} --ignore RM541 --fail-on warn"),
     ("error", 2, "verify {ckpt} --ignore RM601"),
     ("fingerprint", 0, "fingerprint {ckpt}"),
+    ("fingerprint", 0, "fingerprint {ckpt} --algorithm blake2b"),
     ("fingerprint", 0, "fingerprint {ckpt} -o {new}"),
     ("fingerprint", 0, "fingerprint {hf} --check {lock}"),
     ("fingerprint", 1, "fingerprint {hf} --check {wrong_lock}"),
