@@ -54,6 +54,7 @@ ROWS = [
     ("diff", 0, "diff {ckpt} {changed} --max-ulps 1000 --atol 1e9 --include *norm*"),
     ("diff", 1, "diff {state} {ckpt} --limit 3"),
     ("fingerprint", 0, "fingerprint {ckpt}"),
+    ("fingerprint", 0, "fingerprint {ckpt} --algorithm blake2b"),
     ("fingerprint", 0, "fingerprint {ckpt} -o {new}"),
     ("fingerprint", 0, "fingerprint {hf} --check {lock}"),
     ("fingerprint", 1, "fingerprint {hf} --check {wrong_lock}"),

@@ -557,17 +557,19 @@ std::vector<Dense> model(const std::string& prefix, const std::string& layers, I
 }
 
 TEST(DiffHint, GuessesAPrefix) {
-  EXPECT_EQ(diff_of(model("model.", "layers."), model("", "layers.")).hint,
-            "24 of the 24 names that only the left side has are the right side's without 'model.' "
-            "at their begin: 'model.layers.0.norm.weight' would be 'layers.0.norm.weight'");
+  EXPECT_EQ(
+      diff_of(model("model.", "layers."), model("", "layers.")).hint,
+      "24 of the 24 names that only the left side has are those of the right side but for "
+      "'model.' at their begin: 'model.layers.0.norm.weight' would be 'layers.0.norm.weight'");
   EXPECT_THAT(diff_of(model("", "layers."), model("model.", "layers.")).hint,
               HasSubstr("with 'model.' before them"));
 }
 
 TEST(DiffHint, GuessesOtherFirstWords) {
-  EXPECT_THAT(diff_of(model("model.", "layers."), model("transformer.", "h.")).hint,
-              HasSubstr("24 of the 24 names that only the left side has are the right side's with "
-                        "'transformer.h.' in place of 'model.layers.'"));
+  EXPECT_THAT(
+      diff_of(model("model.", "layers."), model("transformer.", "h.")).hint,
+      HasSubstr("24 of the 24 names that only the left side has are those of the right side "
+                "with 'transformer.h.' in place of 'model.layers.'"));
 }
 
 TEST(DiffHint, GuessesByShapesWhereNamesHaveNothingInCommon) {

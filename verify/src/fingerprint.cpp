@@ -5,9 +5,14 @@
 #include <numeric>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
+#include "blake2b_digests.hpp"
+#include "name_guess.hpp"
+#include "natural_order.hpp"
+#include "remesh/core/digest.hpp"
 #include "remesh/core/error.hpp"
 
 namespace remesh {
@@ -81,6 +86,22 @@ std::optional<std::vector<Index>> parse_shape(std::string_view text) {
   return shape;
 }
 
+bool are_hexadecimal(std::string_view digits) {
+  return std::ranges::all_of(
+      digits, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+std::optional<DigestKind> kind_of(std::string_view digest) {
+  return parse_digest_kind(digest.substr(0, digest.find(':')));
+}
+
+bool is_digest(std::string_view text) {
+  const auto kind = kind_of(text);
+  if (!kind || text.find(':') == std::string_view::npos) return false;
+  const std::string_view digits = text.substr(text.find(':') + 1);
+  return digits.size() == (*kind == DigestKind::blake2b ? 64U : 16U) && are_hexadecimal(digits);
+}
+
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
   for (std::size_t begin = 0; begin <= line.size();) {
@@ -97,9 +118,23 @@ std::optional<FingerprintLine> parse_line(std::string_view line) {
   const auto name = decoded(words[0]);
   const auto dtype = parse_dtype(words[1]);
   const auto shape = parse_shape(words[2]);
-  const auto digest = parse_digest(words[3]);
-  if (!name || !dtype || !shape || !digest) return std::nullopt;
-  return FingerprintLine{*name, std::string(words[1]), *shape, *digest};
+  if (!name || !dtype || !shape || !is_digest(words[3])) return std::nullopt;
+  return FingerprintLine{*name, std::string(words[1]), *shape, std::string(words[3])};
+}
+
+// A digest that is well formed, but of a kind that this build does not know, is no damage.
+void check_kind(std::string_view line, int number, std::string_view where) {
+  const std::vector<std::string_view> words = words_of(line);
+  if (words.size() != 4) return;
+  const std::string_view digest = words.back();
+  const std::string_view kind = digest.substr(0, digest.find(':'));
+  const bool is_word = kind.size() < digest.size() && !kind.empty() &&
+                       std::ranges::all_of(kind, [](char c) { return plain(c); });
+  if (!is_word || parse_digest_kind(kind)) return;
+  throw Error(Errc::unsupported,
+              fmt::format("cannot read {}: line {} has a digest of kind '{}', but "
+                          "this build reads crc64xz and blake2b",
+                          where, number, kind));
 }
 
 void check_first_line(std::string_view line, std::string_view where) {
@@ -128,7 +163,7 @@ Finding difference(const char* id, const std::string& name, std::string found, s
 }
 
 std::optional<Finding> compare_line(const FingerprintLine& line, const TensorDesc& desc,
-                                    Digest digest) {
+                                    const std::string& digest) {
   const std::string expected = fmt::format("{} {}", line.dtype, shape_text(line.shape));
   const std::string found =
       fmt::format("{} {}", to_string(desc.dtype), shape_text(shape_of(desc.extent)));
@@ -138,21 +173,43 @@ std::optional<Finding> compare_line(const FingerprintLine& line, const TensorDes
         fmt::format("'{}': it is {}, but the fingerprint has {}", line.name, found, expected));
   }
   if (digest == line.digest) return std::nullopt;
-  return difference("RM311", line.name, to_string(digest), to_string(line.digest),
+  return difference("RM311", line.name, digest, line.digest,
                     fmt::format("{}: its bytes hash to {}, but the fingerprint has {}",
-                                to_string(desc), to_string(digest), to_string(line.digest)));
+                                to_string(desc), digest, line.digest));
 }
 
 }  // namespace
 
-std::string fingerprint_text(std::span<const TensorDesc> tensors, std::span<const Digest> digests) {
+std::string_view to_string(DigestKind kind) noexcept {
+  return kind == DigestKind::blake2b ? "blake2b" : "crc64xz";
+}
+
+std::optional<DigestKind> parse_digest_kind(std::string_view name) noexcept {
+  for (const DigestKind kind : {DigestKind::crc64xz, DigestKind::blake2b}) {
+    if (name == to_string(kind)) return kind;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> fingerprint_digests(const JudgeContext& context, const Reader& reader,
+                                             DigestKind kind) {
+  if (kind == DigestKind::blake2b) return detail::blake2b_digests(context, reader);
+  const std::vector<Digest> digests = tensor_digests(context, reader);
+  std::vector<std::string> texts;
+  texts.reserve(digests.size());
+  for (const Digest digest : digests) texts.push_back(to_string(digest));
+  return texts;
+}
+
+std::string fingerprint_text(std::span<const TensorDesc> tensors,
+                             std::span<const std::string> digests) {
   std::vector<std::size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t at) { return std::string_view(tensors[at].name); });
   std::string text = fmt::format("{}{}\n", first_words, version);
   for (const std::size_t at : order) {
     text += fmt::format("{} {} {} {}\n", encoded(tensors[at].name), to_string(tensors[at].dtype),
-                        shape_text(shape_of(tensors[at].extent)), to_string(digests[at]));
+                        shape_text(shape_of(tensors[at].extent)), digests[at]);
   }
   return text;
 }
@@ -167,6 +224,7 @@ std::vector<FingerprintLine> parse_fingerprint(std::string_view text, std::strin
       check_first_line(line, where);
       continue;
     }
+    check_kind(line, number, where);
     auto parsed = parse_line(line);
     if (!parsed || (!lines.empty() && lines.back().name >= parsed->name)) {
       throw Error(Errc::invalid_argument,
@@ -174,14 +232,25 @@ std::vector<FingerprintLine> parse_fingerprint(std::string_view text, std::strin
                               parsed ? "not after the one before it, by name"
                                      : "not 'NAME DTYPE [SHAPE] DIGEST'"));
     }
+    if (!lines.empty() && kind_of(lines.back().digest) != kind_of(parsed->digest)) {
+      throw Error(Errc::invalid_argument,
+                  fmt::format("cannot read {}: line {} has a digest of another kind than the line "
+                              "before it",
+                              where, number));
+    }
     lines.push_back(std::move(*parsed));
   }
   return lines;
 }
 
+DigestKind digest_kind_of(std::span<const FingerprintLine> lines) noexcept {
+  if (lines.empty()) return DigestKind::crc64xz;
+  return kind_of(lines.front().digest).value_or(DigestKind::crc64xz);
+}
+
 std::vector<Finding> compare_fingerprint(std::span<const FingerprintLine> expected,
                                          std::span<const TensorDesc> tensors,
-                                         std::span<const Digest> digests) {
+                                         std::span<const std::string> digests) {
   std::unordered_map<std::string_view, std::size_t> numbers;
   for (std::size_t i = 0; i < tensors.size(); ++i) numbers.emplace(tensors[i].name, i);
   std::vector<Finding> findings;
@@ -207,6 +276,31 @@ std::vector<Finding> compare_fingerprint(std::span<const FingerprintLine> expect
                                               to_string(desc))));
   }
   return findings;
+}
+
+std::string fingerprint_hint(std::span<const FingerprintLine> expected,
+                             std::span<const TensorDesc> tensors) {
+  std::unordered_set<std::string_view> locked;
+  for (const FingerprintLine& line : expected) locked.insert(line.name);
+  std::unordered_set<std::string_view> there;
+  for (const TensorDesc& desc : tensors) there.insert(desc.name);
+  std::vector<TensorDesc> missing;
+  for (const FingerprintLine& line : expected) {
+    const bool fits = line.shape.size() <= static_cast<std::size_t>(max_ndim);
+    if (there.contains(line.name) || !fits) continue;
+    missing.push_back(
+        {line.name, parse_dtype(line.dtype).value_or(DType::u8), Box::whole(line.shape)});
+  }
+  std::vector<const TensorDesc*> left;
+  left.reserve(missing.size());
+  for (const TensorDesc& desc : missing) left.push_back(&desc);
+  std::vector<const TensorDesc*> right;
+  for (const TensorDesc& desc : tensors) {
+    if (!locked.contains(desc.name)) right.push_back(&desc);
+  }
+  std::ranges::sort(right, detail::comes_before, &TensorDesc::name);
+  std::ranges::sort(left, detail::comes_before, &TensorDesc::name);
+  return detail::guess_names(left, right, {"the lock file", "the checkpoint"});
 }
 
 }  // namespace remesh

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "copy_checks.hpp"
 #include "coverage.hpp"
 #include "deep.hpp"
 #include "number_checks.hpp"
@@ -43,6 +44,8 @@ class Judge {
   void check_share(const Share& share);
   /// `numbers` hears of the same bytes, if it is not null.
   void check_all(Numbers* numbers);
+  /// Whether check_all() saw copies that may hold different numbers.
+  bool copies_may_differ() const noexcept { return copies_may_differ_; }
 
  private:
   SweepContext machine() const {
@@ -66,6 +69,7 @@ class Judge {
   std::mutex mutex_;
   std::set<std::uint32_t> damaged_;  // tensors with a bad block
   int bursts_looked_for_ = 0;
+  bool copies_may_differ_ = false;
 };
 
 // Blocks [first, last) of an extent, as coordinates of the tensor.
@@ -249,6 +253,7 @@ void Judge::check_all(Numbers* numbers) {
   context_.progress.end();
   check_blocks(tally);
   check_digests(tally);
+  copies_may_differ_ = may_differ(reader_, tally);
   judged_.report.recomputed = true;
 }
 
@@ -336,6 +341,9 @@ void look_at_bytes(const JudgeContext& context, Level level, const Wanted& want,
   }
   std::vector<Finding>& findings = judged.report.findings;
   std::ranges::move(collected.all, std::back_inserter(findings));
+  if (level >= Level::full && judging.copies_may_differ()) {
+    report_unlike_copies(context, reader, findings);
+  }
   if (level != Level::deep || !judged.numbers) return;
   const ReadNumbers read = read_numbers(*judged.reader, *judged.numbers, judged.digests, findings);
   judged.report.numbers = tensor_numbers(read);
@@ -370,7 +378,8 @@ Judged judge(const JudgeContext& context, const Suspect& suspect, Level level, c
   refuse_unjudged(collected.all);
   if (judged.reader) {
     check_coverage(*judged.reader, each(&Finding::tensor, collected.all), collected);
-    check_copies(*judged.reader, collected);
+    // Who reads all of them says where they differ.
+    if (level < Level::full || want.subset) check_copies(*judged.reader, collected);
     check_placeholders(judged.reader->catalog().tensors, collected);
     judged.report.tensors = std::ssize(judged.reader->catalog().tensors);
     judged.report.files = std::ssize(judged.reader->extents().files());

@@ -111,30 +111,30 @@ Fits shapes_of(Descs left, Descs right) {
 
 std::string words_of(const Heads& heads) {
   const auto& [left, right] = heads;
-  if (right.empty()) return fmt::format("without '{}' at their begin", left);
+  if (right.empty()) return fmt::format("but for '{}' at their begin", left);
   if (left.empty()) return fmt::format("with '{}' before them", right);
   return fmt::format("with '{}' in place of '{}'", right, left);
 }
 
 }  // namespace
 
-std::string guess_names(Descs left, Descs right) {
+std::string guess_names(Descs left, Descs right, const SideNames& sides) {
   const auto few = static_cast<Index>(std::min(left.size(), right.size()));
   if (few == 0) return {};
   const auto is_many = [few](const Fits& fits) { return fits.count > 0 && 2 * fits.count >= few; };
   if (const auto heads = likeliest_heads(left, right)) {
     if (const Fits fits = fits_of(*heads, left, right); is_many(fits)) {
       return fmt::format(
-          "{} of the {} names that only the left side has are the right side's {}: "
-          "'{}' would be '{}'",
-          fits.count, left.size(), words_of(*heads), fits.left->name, fits.right->name);
+          "{} of the {} names that only {} has are those of {} {}: '{}' would be '{}'", fits.count,
+          left.size(), sides.left, sides.right, words_of(*heads), fits.left->name,
+          fits.right->name);
     }
   }
   if (const Fits fits = shapes_of(left, right); is_many(fits)) {
     return fmt::format(
-        "{} of the {} tensors that only the left side has are of the dtype and shape "
-        "of one that only the right side has, under other names: '{}' may be '{}'",
-        fits.count, left.size(), fits.left->name, fits.right->name);
+        "{} of the {} tensors that only {} has are of the dtype and shape of one that "
+        "only {} has, under other names: '{}' may be '{}'",
+        fits.count, left.size(), sides.left, sides.right, fits.left->name, fits.right->name);
   }
   return {};
 }

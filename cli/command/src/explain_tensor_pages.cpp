@@ -62,7 +62,10 @@ constexpr std::array pages{
          "hides.",
          "Verify each side by itself; if both are sound, they are different saves."},
     Page{"RM401", "copies differ", true,
-         "Ranks that should hold the same tensor hold different numbers.",
+         "Ranks that should hold the same tensor hold different numbers. From level full on the "
+         "first "
+         "element that differs is named, with both values, how many ulps they are apart, ranks and "
+         "files, and how many copies hold what; header and quick compare what is recorded.",
          "Only one copy survives a conversion; which one decides how training goes on.",
          "A gradient that was not reduced over all ranks, most often of a norm or a bias.",
          "Find out since when they differ; then choose with `--replicas first|majority`."},

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,6 +40,7 @@ struct Options {
   std::string check;
   std::string output;
   std::string from;
+  std::string algorithm = "crc64xz";
   ReportOptions reports;
   TalkOptions talk;
   WorkOptions work;
@@ -47,19 +50,21 @@ struct Options {
 struct Taken {
   std::unique_ptr<LimitedFileSystem> files;
   std::unique_ptr<Reader> reader;
-  std::vector<Digest> digests;
+  DigestKind kind = DigestKind::crc64xz;
+  std::vector<std::string> digests;  ///< as a lock file has them
 
   const std::vector<TensorDesc>& tensors() const { return reader->catalog().tensors; }
 };
 
-Taken take(const Options& options, Session& session) {
+Taken take(const Options& options, DigestKind kind, Session& session) {
   Machine machine(options.work, session.out, session.stop);
   StrictFindings findings;
   Taken taken;
   taken.files = std::make_unique<LimitedFileSystem>(session.files, read_limit_of(options.work),
                                                     &session.stop);
   taken.reader = open_reader(*taken.files, options.path, options.from, findings);
-  taken.digests = tensor_digests(machine.judge(), *taken.reader);
+  taken.kind = kind;
+  taken.digests = fingerprint_digests(machine.judge(), *taken.reader, kind);
   return taken;
 }
 
@@ -106,7 +111,7 @@ Json tensors_json(const Taken& taken) {
     all.push_back({{"name", tensor.name},
                    {"dtype", to_string(tensor.dtype)},
                    {"shape", shape_json(tensor.extent)},
-                   {"digest", to_string(taken.digests[i])}});
+                   {"digest", taken.digests[i]}});
   }
   return all;
 }
@@ -114,11 +119,13 @@ Json tensors_json(const Taken& taken) {
 Json new_fingerprint_document(const Options& options, const Taken& taken) {
   Json document = new_document("fingerprint");
   document["path"] = options.path;
-  document["digest_kind"] = "crc64xz";
+  document["digest_kind"] = to_string(taken.kind);
   document["tensors"] = tensors_json(taken);
   document["checked"] = text_or_null(options.check);
   document["written"] = text_or_null(options.output);
   document["findings"] = Json::array();
+  document["not_listed"] = 0;
+  document["hint"] = nullptr;
   add_ignored(document, {});
   return document;
 }
@@ -138,11 +145,36 @@ Judgement judgement_of(const Options& options, const Taken& taken) {
   return judgement;
 }
 
+// A lock file of another model differs in all of its lines: those of one id beyond these are
+// counted alone.
+constexpr std::size_t most_listed = 100;
+
+std::vector<Finding> first_of_each(const std::vector<Finding>& findings) {
+  std::map<std::string_view, std::size_t> seen;
+  std::vector<Finding> listed;
+  for (const Finding& finding : findings) {
+    if (seen[finding.id]++ < most_listed) listed.push_back(finding);
+  }
+  return listed;
+}
+
+// How much the names have in common, where that is not all of them.
+void print_names(const std::vector<Finding>& findings, std::size_t num_lines,
+                 const std::string& hint, Output& out) {
+  const auto missing =
+      static_cast<std::size_t>(std::ranges::count(findings, "RM302", &Finding::id));
+  if (missing == 0) return;
+  out.line(fmt::format("  {} of the lock file's {} names are in the checkpoint{}",
+                       num_lines - missing, num_lines,
+                       2 * missing < num_lines ? "" : ": is it the lock file of another model?"));
+  if (!hint.empty()) out.line(fmt::format("  hint: {}", escaped(hint)));
+}
+
 int check(const Options& options, Session& session) {
   const Reports reports(options.reports, {options.path, options.check}, session);
   const std::string text = read_text(session.files, options.check, most_lock_bytes);
   const auto expected = parse_fingerprint(text, options.check);
-  const Taken taken = take(options, session);
+  const Taken taken = take(options, digest_kind_of(expected), session);
   Judgement judgement = judgement_of(options, taken);
   judgement.findings = compare_fingerprint(expected, taken.tensors(), taken.digests);
   judgement.seconds = session.seconds();
@@ -154,13 +186,18 @@ int check(const Options& options, Session& session) {
                        counted(std::ssize(taken.digests), "tensor"), escaped(options.check),
                        format_seconds(judgement.seconds)));
   print_findings(judgement.findings, out);
+  const std::string hint = fingerprint_hint(expected, taken.tensors());
+  print_names(judgement.findings, expected.size(), hint, out);
   print_ignored(judgement.ignored, out);
   if (!judgement.findings.empty() || !judgement.ignored.findings.empty()) {
     out.line(count_line(judgement.findings, judgement.ignored));
   }
   reports.write(judgement, out);
   Json document = new_fingerprint_document(options, taken);
-  document["findings"] = json_of(judgement.findings);
+  const std::vector<Finding> listed = first_of_each(judgement.findings);
+  document["findings"] = json_of(listed);
+  document["not_listed"] = judgement.findings.size() - listed.size();
+  document["hint"] = text_or_null(hint);
   add_ignored(document, judgement.ignored);
   out.document(document);
   return judgement.failed ? exit_code::no : exit_code::done;
@@ -169,7 +206,7 @@ int check(const Options& options, Session& session) {
 int write(const Options& options, Session& session) {
   refuse_report_options(options.reports, "--check");
   if (!options.output.empty()) check_replaceable(options.output);
-  const Taken taken = take(options, session);
+  const Taken taken = take(options, *parse_digest_kind(options.algorithm), session);
   const std::string text = fingerprint_text(taken.tensors(), taken.digests);
   Output& out = session.out;
   if (!options.output.empty()) {
@@ -195,6 +232,11 @@ void add_options(CLI::App& verb, Options& options) {
       ->type_name("FILE")
       ->excludes(check);
   add_report_options(verb, options.reports);
+  verb.add_option("--algorithm", options.algorithm,
+                  "crc64xz (against accidents) or blake2b (against intent too) [crc64xz; with "
+                  "--check: the lock file's]")
+      ->check(CLI::IsMember({"crc64xz", "blake2b"}))
+      ->excludes(check);
   add_from_option(verb, options.from);
   add_work_options(verb, options.work);
   add_talk_options(verb, options.talk);
