@@ -191,18 +191,25 @@ TEST_F(SinceTest, ScalesOfEveryPowerButTwoAndHalfAreNamed) {
 }
 
 TEST_F(SinceTest, OneElementFarBeyondAllIsNamedWithItsPlace) {
-  now_.tensors["b.weight"][2 * columns + 3] = 2.0F;  // others are less than 0.08
-  EXPECT_THAT(judge(now_, before_), ElementsAre("RM512 warn b.weight 2"));
-  EXPECT_EQ(to_string(*report_.findings[0].box), "[2, 3) x [3, 4)");
-  now_.tensors["b.weight"][2 * columns + 3] = -3e9F;
-  EXPECT_THAT(judge(now_, before_), ElementsAre("RM512 error b.weight -3e+09"));
-  now_.tensors["b.weight"][2 * columns + 3] = 0.3F;
+  float& element = now_.tensors["b.weight"][2 * columns + 3];
+  int greatest = -100;
+  for (const float value : before_.tensors["b.weight"]) {
+    greatest = std::max(greatest, std::ilogb(value));
+  }
+  element = std::ldexp(0.99F, greatest + 4);
   EXPECT_THAT(judge(now_, before_), IsEmpty());
+  element = std::ldexp(1.0F, greatest + 4);
+  ASSERT_THAT(judge(now_, before_),
+              ElementsAre(fmt::format("RM512 warn b.weight {:.3g}", element)));
+  EXPECT_EQ(to_string(*report_.findings[0].box), "[2, 3) x [3, 4)");
+  element = -std::ldexp(1.0F, greatest + 10);
+  EXPECT_THAT(judge(now_, before_),
+              ElementsAre(fmt::format("RM512 error b.weight {:.3g}", element)));
 }
 
 TEST_F(SinceTest, ARowOfZerosIsNamedAndZerosThatWereThereAreNot) {
   std::fill_n(now_.tensors["b.weight"].begin() + 3 * columns, columns, 0.0F);
-  EXPECT_THAT(judge(now_, before_), ElementsAre("RM512 error b.weight 16 zeroed"));
+  ASSERT_THAT(judge(now_, before_), ElementsAre("RM512 error b.weight 16 zeroed"));
   EXPECT_EQ(to_string(*report_.findings[0].box), "[3, 4) x [0, 1)");
   std::fill_n(before_.tensors["b.weight"].begin() + 3 * columns, columns, 0.0F);
   EXPECT_THAT(judge(now_, before_), IsEmpty());

@@ -179,6 +179,7 @@ bool lacks_files(std::span<const Finding> findings) {
 }  // namespace
 
 void check_placeholders(std::span<const TensorDesc> tensors, Findings& findings) {
+  if (std::ranges::none_of(tensors, is_placeholder)) return;
   const std::vector<std::int64_t> parameters = parameters_of(tensors);
   for (std::size_t k = 0; k < tensors.size(); ++k) {
     const std::string_view name = tensors[k].name;

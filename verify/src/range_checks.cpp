@@ -71,7 +71,7 @@ Index least_tiny(const TensorDesc& desc) {
 
 // The elements of two saves, one by one.
 struct Comparison {
-  static constexpr int most_shift = 300;
+  static constexpr int most_shift = 2200;  // of f64, denormals included
 
   // Of elements that are finite and not zero on both sides and have one sign, by the nearest power
   // of two that one is of the other; and those that are that power to an eighth.
@@ -150,8 +150,8 @@ class Comparer {
     constexpr double eighth = 0.125;
     if (!(ratio > 0) || !is_finite(ratio)) return;
     int shift = exponent_of(ratio);
-    double rest = std::bit_cast<double>((std::bit_cast<std::uint64_t>(ratio) << 12 >> 12) |
-                                        std::uint64_t{1023} << 52);
+    auto rest = std::bit_cast<double>((std::bit_cast<std::uint64_t>(ratio) << 12 >> 12) |
+                                      std::uint64_t{1023} << 52);
     if (rest > root) {
       rest /= 2;
       ++shift;

@@ -121,6 +121,7 @@ const std::vector<Defect> warnings{
     {"field_unknown.safetensors", "warn RM102",             {}, "by a field 'strides', which the format does not define", 1},
     {"index_total_size",          "warn RM206",             {}, "its total_size is 17, but the tensors have 16 bytes", 2},
     {"index_total_size_text",     "warn RM206",             {}, "its total_size is -1, but the tensors have 16 bytes", 2},
+    {"shards_of_another_save",    "warn RM205, note RM108", {}, "lists none of 1 files beside it: model-00003-of-00003.safetensors", 2},
     {"two_weight_sets",           "warn RM205, note RM108", {}, "there are two weight sets, and loaders take this one", 2},
 };
 // clang-format on
