@@ -99,7 +99,8 @@ std::string cosine_text(const TensorDiff& tensor) {
 void print_figures(const TensorDiff& tensor, Output& out) {
   std::vector<std::string> parts;
   add_if_any(parts, figure("|difference| max", tensor.max_absolute));
-  add_if_any(parts, figure("mean", tensor.mean_absolute));
+  const char* const mean = tensor.max_absolute ? "mean" : "mean |difference|";
+  add_if_any(parts, figure(mean, tensor.mean_absolute));
   add_if_any(parts, figure("relative L2", tensor.relative_l2));
   add_if_any(parts, cosine_text(tensor));
   if (tensor.nans > 0) parts.push_back(fmt::format("NaN on one side {}", tensor.nans));

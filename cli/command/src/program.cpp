@@ -25,8 +25,7 @@ namespace {
 constexpr std::string_view welcome =
     "remesh changes the mesh of a distributed LLM checkpoint and proves that no number changed.\n"
     "\n"
-    "  look     inspect PATH · plan SRC --mesh M · verify PATH [--against OTHER]\n"
-    "           diff LEFT RIGHT · latest RUN\n"
+    "  look     inspect PATH · plan SRC --mesh M · verify PATH · diff LEFT RIGHT · latest RUN\n"
     "  change   reshard SRC DST --mesh M · convert SRC DST [--to hf] [--mesh M]\n"
     "  keep     fingerprint PATH [--check FILE] · seal PATH\n"
     "  help     explain RM202 · env · bench io DIR · completion bash · VERB --help\n"
