@@ -43,15 +43,16 @@ std::string part_text(const Subset& subset) {
   return fmt::format("part {} of {}", subset.number, subset.count);
 }
 
-// What the word "ok" rests on.
-std::string basis(const Verdict& verdict) {
+std::string basis_of_part(const Report& report) {
+  return fmt::format("{} was read{}; digests of tensors were not proved: that needs every byte{}",
+                     part_text(*report.subset),
+                     report.bytes_unprotected == 0 ? ", and is as recorded" : "",
+                     report.level == Level::deep ? ", and so do their numbers" : "");
+}
+
+// What the word "ok" rests on, where all was looked at that the level looks at.
+std::string_view basis_of_whole(const Verdict& verdict) {
   const Report& report = verdict.report;
-  if (report.subset) {
-    return fmt::format("{} was read{}; digests of tensors were not proved: that needs every byte{}",
-                       part_text(*report.subset),
-                       report.bytes_unprotected == 0 ? ", and is as recorded" : "",
-                       report.level == Level::deep ? ", and so do their numbers" : "");
-  }
   if (report.recomputed && verdict.side.sealed && !verdict.against) {
     return "digests were recomputed from every byte, and are those of the seal";
   }
@@ -76,6 +77,11 @@ std::string basis(const Verdict& verdict) {
     return "recorded digests were compared, no payload was read; `--level full` reads every byte";
   }
   return "digests could not be recomputed";
+}
+
+std::string basis(const Verdict& verdict) {
+  if (verdict.report.subset) return basis_of_part(verdict.report);
+  return std::string(basis_of_whole(verdict));
 }
 
 void print_equality(const Verdict& verdict, Output& out) {
