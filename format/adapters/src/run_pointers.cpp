@@ -95,7 +95,8 @@ std::string objection(const TrainingRun& run, const RunPointer& pointer, const R
 
 bool is_pointer_name(std::string_view name, EntryKind kind) {
   if (kind == EntryKind::link) return begins_like(name, "latest") || begins_like(name, "last");
-  constexpr std::array<std::string_view, 4> names{"latest", "last", megatron, conversions};
+  constexpr std::array<std::string_view, 6> names{"latest", "LATEST", "last",
+                                                  "LAST",   megatron, conversions};
   return kind == EntryKind::regular && std::ranges::find(names, name) != names.end();
 }
 
