@@ -46,6 +46,19 @@ def listing(index):
     return "\n".join(lines) + "\n"
 
 
+def short_listing(index):
+    """The list of the project's README: exhibits alone, and what tells of them."""
+    lines = ["| | what happened | told by |", "|---|---|---|"]
+    lines += [f"| {one['number']} | {one['happened']} | {ids(one)} |" for one in index if "check" in one]
+    return "\n".join(lines) + "\n"
+
+
+def put_list(readme, text):
+    begin, end = "<!-- list -->\n", "<!-- end of list -->\n"
+    parts = readme.read_text().partition(begin)
+    readme.write_text(parts[0] + begin + text + end + parts[2].partition(end)[2])
+
+
 def update(museum, results):
     text = (museum / "index.toml").read_text()
     for incident in read_index(museum):
@@ -59,10 +72,8 @@ def update(museum, results):
                           tail, count=1, flags=re.S)
             text = head + tail
     (museum / "index.toml").write_text(text)
-    readme = museum / "README.md"
-    begin, end = "<!-- list -->\n", "<!-- end of list -->\n"
-    parts = readme.read_text().partition(begin)
-    readme.write_text(parts[0] + begin + listing(read_index(museum)) + end + parts[2].partition(end)[2])
+    put_list(museum / "README.md", listing(read_index(museum)))
+    put_list(museum.parent.parent / "README.md", short_listing(read_index(museum)))
 
 
 def main(program, source, *flags):
@@ -92,6 +103,8 @@ def main(program, source, *flags):
         problems.append("the index does not have incidents 1 to 40 in their order")
     if listing(index) not in (museum / "README.md").read_text():
         problems.append("README.md does not have the list that the index makes")
+    if short_listing(index) not in (museum.parent.parent / "README.md").read_text():
+        problems.append("the project's README.md does not have the short list that the index makes")
     unused = {name for name in vars(make.Maker) if not name.startswith("_")} - {i.get("exhibit") for i in index} - {"native"}
     problems += [f"nothing shows {name}" for name in sorted(unused)]
     print("\n".join(problems) or f"{len(results)} commands on {sum('exhibit' in i for i in index)} exhibits say what the index says")
