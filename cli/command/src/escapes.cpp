@@ -29,13 +29,13 @@ std::string markup(std::string text) {
   replace_all(text, "\"", "&quot;");
   replace_all(text, "'", "&#39;");
   // U+FFFE and U+FFFF, which are UTF-8 and no XML.
-  replace_all(text, "\xef\xbf\xbe", "\\xef\\xbf\\xbe");
-  replace_all(text, "\xef\xbf\xbf", "\\xef\\xbf\\xbf");
+  replace_all(text, "\xef\xbf\xbe", R"(\xef\xbf\xbe)");
+  replace_all(text, "\xef\xbf\xbf", R"(\xef\xbf\xbf)");
   return text;
 }
 
 // The characters of `special` as %XX.
-std::string percent_escaped(std::string text, std::string_view special) {
+std::string percent_escaped(std::string_view text, std::string_view special) {
   std::string out;
   out.reserve(text.size());
   for (const char c : text) {

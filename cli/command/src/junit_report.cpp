@@ -69,7 +69,7 @@ std::string all_lines(std::span<const Finding> findings) {
 }
 
 std::string case_xml(const Judgement& judgement, std::string_view name, const Case& one) {
-  std::string head = fmt::format("    <testcase classname=\"remesh.{}\" name=\"{}\" time=\"0\"",
+  std::string head = fmt::format(R"(    <testcase classname="remesh.{}" name="{}" time="0")",
                                  judgement.verb, markup_escaped(name));
   if (one.findings.empty()) return head + "/>\n";
   const std::string text = markup_escaped_lines(all_lines(one.findings));
@@ -113,8 +113,8 @@ std::string properties_xml(const Judgement& judgement) {
 // The counts that a suite and the whole have alike.
 std::string counts_xml(std::size_t tests, std::size_t failures, std::size_t skipped,
                        double seconds) {
-  return fmt::format("tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" time=\"{:.3f}\"",
-                     tests, failures, skipped, seconds);
+  return fmt::format(R"(tests="{}" failures="{}" errors="0" skipped="{}" time="{:.3f}")", tests,
+                     failures, skipped, seconds);
 }
 
 std::string suite_xml(const Judgement& judgement, std::string_view name, const Suite& suite,

@@ -200,7 +200,7 @@ std::string kinds_table(const std::vector<Kind>& kinds, const Bars& bars) {
       caption);
   for (const std::string_view title :
        {"Tensors", "Exponents, by layer", "Range", "Zeros, by layer", "Most zeros", "Not finite"}) {
-    text += fmt::format("<th scope=\"col\" role=\"columnheader\">{}</th>", title);
+    text += fmt::format(R"(<th scope="col" role="columnheader">{}</th>)", title);
   }
   return text + "</tr></thead>\n<tbody>\n" + rows + "</tbody>\n</table>\n";
 }

@@ -120,8 +120,8 @@ class Picture {
   }
 
   void draw_cell(Index x, Index y, Index rank) {
-    body_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>", x, y,
-                         cell_width - 2, cell_height - 2);
+    body_ += fmt::format(R"(<rect x="{}" y="{}" width="{}" height="{}"/>)", x, y, cell_width - 2,
+                         cell_height - 2);
     body_ += text_at(x + cell_width / 2 - 1, y + 14, "middle", "", std::to_string(rank));
   }
 
