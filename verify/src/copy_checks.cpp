@@ -91,7 +91,7 @@ class UnlikeReport {
     finding.box = element;
     const auto ours = bits_in(reader_, here, *element);
     const auto theirs = bits_in(reader_, there, *element);
-    const std::string at = fmt::format(": they differ first at {}", index_text(*element));
+    std::string at = fmt::format(": they differ first at {}", index_text(*element));
     if (!ours || !theirs) return at;
     if (!is_chunked(extent)) {
       const std::int64_t width = bits(dtype) / 8;

@@ -169,8 +169,14 @@ void ElementDiff::compare(std::span<const std::byte> left, std::span<const std::
       reorder(common_, sides.left);
       reorder(common_, sides.right);
     }
-    sums.finite += sides.leave_out_what_is_not_finite();
-    count(sides, first + static_cast<Index>(begin), counts);
+    const Index finite = sides.leave_out_what_is_not_finite();
+    sums.finite += finite;
+    const Index number = first + static_cast<Index>(begin);
+    if (finite == static_cast<Index>(some) && !tolerance_.any()) {
+      count_finite(sides, number, counts);
+    } else {
+      count(sides, number, counts);
+    }
     add_sums(common_, sides.left, sides.right, sums);
   }
 }
@@ -196,6 +202,37 @@ void ElementDiff::count(const Sides& sides, Index first, PairCounts& counts) con
                                     sides.left.kinds[i] == sides.right.kinds[i];
     if (!same) count_one(sides, i, first + static_cast<Index>(i), counts);
   }
+}
+
+// The same as count() where all elements are finite and none is within a tolerance: without
+// branches, for tensors that differ everywhere.
+void ElementDiff::count_finite(const Sides& sides, Index first, PairCounts& counts) const {
+  const bool by_bits = left_ == right_;
+  std::array<Index, PairCounts::num_distances> bins{};
+  Index same = 0;
+  for (std::size_t i = 0; i < sides.count(); ++i) {
+    const std::uint64_t steps = distance(sides.left.orders[i], sides.right.orders[i]);
+    ++bins[static_cast<std::size_t>(std::bit_width(steps))];
+    counts.most_distance = std::max(counts.most_distance, steps);
+    counts.most_absolute =
+        std::max(counts.most_absolute, std::abs(sides.left.values[i] - sides.right.values[i]));
+    same += (by_bits ? sides.left.bits[i] == sides.right.bits[i] : steps == 0) ? 1 : 0;
+  }
+  const Index differing = static_cast<Index>(sides.count()) - same;
+  if (differing == 0) return;
+  bins[0] -= same;
+  for (std::size_t k = 0; k < bins.size(); ++k) counts.by_distance[k] += bins[k];
+  counts.differing += differing;
+  counts.beyond += differing;
+  if (first > counts.first) return;
+  std::size_t i = 0;
+  while (by_bits ? sides.left.bits[i] == sides.right.bits[i]
+                 : sides.left.orders[i] == sides.right.orders[i]) {
+    ++i;
+  }
+  counts.first = first + static_cast<Index>(i);
+  counts.first_left = sides.left.bits[i];
+  counts.first_right = sides.right.bits[i];
 }
 
 void ElementDiff::count_one(const Sides& sides, std::size_t i, Index number,

@@ -66,6 +66,7 @@ class ElementDiff {
   void compare_bits(std::span<const std::byte> left, std::span<const std::byte> right, Index first,
                     PairCounts& counts) const;
   void count(const Sides& sides, Index first, PairCounts& counts) const;
+  void count_finite(const Sides& sides, Index first, PairCounts& counts) const;
   void count_one(const Sides& sides, std::size_t i, Index number, PairCounts& counts) const;
   bool is_within(double left, double right, std::uint64_t steps) const noexcept;
 

@@ -27,7 +27,11 @@ struct Magnitude {
 
   static constexpr auto sign = static_cast<Word>(Word{1} << (8 * sizeof(Word) - 1));
 
-  std::int64_t order() const noexcept { return negative ? -magnitude : magnitude; }
+  // Without a branch, since signs cannot be foretold.
+  std::int64_t order() const noexcept {
+    const auto mask = -static_cast<std::int64_t>(negative);
+    return (magnitude ^ mask) - mask;
+  }
   Kind kind(std::int64_t infinity) const noexcept {
     if (magnitude < infinity) return Kind::finite;
     return magnitude == infinity ? Kind::infinite : Kind::nan;

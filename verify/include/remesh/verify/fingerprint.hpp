@@ -23,9 +23,9 @@ enum class DigestKind {
 std::string_view to_string(DigestKind kind) noexcept;
 std::optional<DigestKind> parse_digest_kind(std::string_view name) noexcept;
 
-/// The digest of every tensor as a lock file writes it, in catalog order: recomputed from the bytes.
-/// BLAKE2b takes one thread for each tensor. Throws as tensor_digests() does; for blake2b also
-/// Error(out_of_memory) for a tensor of narrow elements whose rows are no whole bytes and that
+/// The digest of every tensor as a lock file writes it, in catalog order, recomputed from the
+/// bytes. BLAKE2b takes one thread for each tensor. Throws as tensor_digests() does; for blake2b
+/// also Error(out_of_memory) for a tensor of narrow elements whose rows are no whole bytes and that
 /// does not fit in whole.
 std::vector<std::string> fingerprint_digests(const JudgeContext& context, const Reader& reader,
                                              DigestKind kind);
