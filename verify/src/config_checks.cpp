@@ -32,8 +32,8 @@ bool is_of_machine(Errc code) {
   return code == Errc::io || code == Errc::out_of_memory || code == Errc::stopped;
 }
 
-// Nothing where there is no config.json that can be read: whoever needs it will say so.
-std::optional<std::string> config_of(const Reader& reader) {
+// Of a config.json that cannot be read nothing is known, and that is told.
+std::optional<std::string> config_of(const Reader& reader, std::vector<Finding>& findings) {
   const auto& all = reader.catalog().side;
   const auto side = std::ranges::find(all, "config.json", &SideFile::name);
   if (side == all.end()) return std::nullopt;
@@ -44,6 +44,15 @@ std::optional<std::string> config_of(const Reader& reader) {
     return text;
   } catch (const Error& error) {
     if (is_of_machine(error.code())) throw;
+    Finding finding;
+    finding.id = "RM210";
+    finding.severity = Severity::warn;
+    finding.file = side->name;
+    finding.message = fmt::format(
+        "{}; no framework loads the model with it, and what it would say of tensors, ties, the "
+        "vocabulary and scales was not checked",
+        error.what());
+    findings.push_back(std::move(finding));
     return std::nullopt;
   }
 }
@@ -173,7 +182,7 @@ bool is_embedding_or_output(std::string_view name) {
 }
 
 void check_against_config(const ReadNumbers& read, std::vector<Finding>& findings) {
-  const std::optional<std::string> config = config_of(read.reader);
+  const std::optional<std::string> config = config_of(read.reader, findings);
   check_scales(read, config, findings);
   if (!config) return;
   check_tied(read, *config, findings);

@@ -218,7 +218,8 @@ std::vector<FingerprintLine> parse_fingerprint(std::string_view text, std::strin
   std::vector<FingerprintLine> lines;
   for (int number = 1; !text.empty() || number == 1; ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);  // of a checkout with other line ends
     text.remove_prefix(std::min(end + 1, text.size()));
     if (number == 1) {
       check_first_line(line, where);

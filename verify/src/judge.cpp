@@ -383,6 +383,10 @@ Judged judge(const JudgeContext& context, const Suspect& suspect, Level level, c
     check_placeholders(judged.reader->catalog().tensors, collected);
     judged.report.tensors = std::ssize(judged.reader->catalog().tensors);
     judged.report.files = std::ssize(judged.reader->extents().files());
+    const bool reads_all = level >= Level::full || want.digests;
+    if (!reads_all && judged.reader->catalog().digests.empty()) {
+      judged.report.bytes_unprotected = payload_bytes(judged.reader->catalog());
+    }
   }
   judged.report.findings = std::move(collected.all);
   if (judged.reader) {

@@ -57,7 +57,7 @@ void print(const Facts& facts, Output& out) {
   table.add({"remesh", std::string(remesh_version())});
   table.add({"build", fmt::format("{}, {}", compiler(), build_type())});
   table.add({"HDF5", std::string(hdf5_version())});
-  table.add({"zstd", "not used yet"});
+  table.add({"zstd", std::string(zstd_version())});
   table.add({"CUDA, NCCL, MPI", "not used yet"});
   table.add({"processor", escaped(facts.processor)});
   table.add({"features", listed(facts.features)});
@@ -79,7 +79,7 @@ Json json_of(const Facts& facts) {
   document["compiler"] = compiler();
   document["build_type"] = build_type();
   document["libraries"] = {{"hdf5", hdf5_version()},
-                           {"zstd", nullptr},
+                           {"zstd", zstd_version()},
                            {"cuda", nullptr},
                            {"nccl", nullptr},
                            {"mpi", nullptr}};

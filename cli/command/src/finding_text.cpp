@@ -44,7 +44,10 @@ void print_finding(const Finding& finding, Output& out) {
 }  // namespace
 
 std::string place_of(const Finding& finding) {
-  std::string place = escaped(finding.file);
+  // The name of a file alone does not say of which of two checkpoints it is.
+  const bool of_side = !finding.side.empty() && !finding.file.empty();
+  std::string place = of_side ? fmt::format("{}: ", finding.side) : std::string();
+  place += escaped(finding.file);
   if (finding.bytes) {
     place += fmt::format(" bytes [{}, {})", finding.bytes->begin, finding.bytes->end);
   }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -24,6 +25,7 @@
 #include "remesh/store/limited_file_system.hpp"
 #include "remesh/verify/fingerprint.hpp"
 #include "remesh/verify/verify.hpp"
+#include "report_file.hpp"
 #include "reports.hpp"
 #include "text.hpp"
 
@@ -205,7 +207,10 @@ int check(const Options& options, Session& session) {
 
 int write(const Options& options, Session& session) {
   refuse_report_options(options.reports, "--check");
-  if (!options.output.empty()) check_replaceable(options.output);
+  if (!options.output.empty()) {
+    check_report_path("--output", options.output, std::array{options.path});
+    check_replaceable(options.output);
+  }
   const Taken taken = take(options, *parse_digest_kind(options.algorithm), session);
   const std::string text = fingerprint_text(taken.tensors(), taken.digests);
   Output& out = session.out;

@@ -143,7 +143,7 @@ std::string trouble_with(const Ignored::Rule& applied) {
   if (expired) {
     return fmt::format("{}: {} was ignored until {}, which is over; {}", escaped(rule.origin),
                        subject_of(rule), to_text(*rule.expires),
-                       matched == 0 ? std::string("nothing matches it, so remove it")
+                       matched == 0 ? std::string("nothing that was judged here matches it")
                                     : counted(matched, "finding") +
                                           (matched == 1 ? " counts again" : " count again"));
   }

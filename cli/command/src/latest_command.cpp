@@ -98,7 +98,7 @@ void search(const Options& options, Session& session, const TrainingRun& run, La
     found[k].report = result.reports[k];
     const RunEntry& entry = run.entries[order[k]];
     const bool is_other = is_no_checkpoint(entry, found[k].report);
-    latest.holds_any = latest.holds_any || !is_other;
+    latest.holds_any = latest.holds_any || !is_other || entry.is_meant;
     if (k == result.candidate) {
       latest.found = std::move(found[k]);
     } else if (!is_other || entry.is_meant) {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "finding_text.hpp"
+#include "remesh/core/budget.hpp"
 #include "run_report.hpp"
 #include "text.hpp"
 
@@ -92,6 +93,10 @@ Json found_json(const TrainingRun& run, const Found& found) {
 
 }  // namespace
 
+const Finding& first_warning(const Report& report) {
+  return *std::ranges::find(report.findings, Severity::warn, &Finding::severity);
+}
+
 void print_latest(const TrainingRun& run, const Latest& latest, Output& out) {
   for (const Found& found : latest.rejected) out.talk(rejection(run, found));
   for (const Finding& finding : latest.findings) {
@@ -112,6 +117,16 @@ void print_latest(const TrainingRun& run, const Latest& latest, Output& out) {
                              ? fmt::format("step {}", *run.entries[found.entry].step)
                              : "step unknown",
                          counted(found.report.tensors, "tensor"), to_string(latest.level)));
+  if (const std::int64_t warnings = found.report.count(Severity::warn); warnings > 0) {
+    out.warn(fmt::format("warning: {} found in '{}', the first {}: {}; `remesh verify` lists them",
+                         counted(warnings, "thing") + (warnings == 1 ? " was" : " were"),
+                         escaped(run.entries[found.entry].name), first_warning(found.report).id,
+                         escaped(first_warning(found.report).message)));
+  }
+  if (found.report.bytes_unprotected > 0) {
+    out.detail(fmt::format("  not protected: {} have no recorded digest",
+                           format_bytes(found.report.bytes_unprotected)));
+  }
   out.line(path_of(run, latest));  // as it is: a script takes it
 }
 

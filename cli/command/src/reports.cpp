@@ -50,7 +50,7 @@ void check_files(const ReportOptions& options, std::span<const std::string> judg
     if (file->second.empty()) continue;
     check_report_path(file->first, file->second, judged);
     const auto twice = std::find_if(files.begin(), file, [&](const Given& other) {
-      return is_same_place(other.second, file->second);
+      return !other.second.empty() && is_same_place(other.second, file->second);
     });
     if (twice == file) continue;
     throw Error(Errc::invalid_argument, fmt::format("`{}` and `{}` name the same file, '{}'",

@@ -65,6 +65,10 @@ std::string_view basis_of_whole(const Verdict& verdict) {
     return "digests were recomputed from every byte, and numbers were judged";
   }
   if (report.recomputed) return "digests were recomputed from every byte";
+  if (report.level < Level::full && report.bytes_unprotected > 0 && !verdict.against) {
+    return "no digest is recorded, and no payload was read: files, names and sizes were checked "
+           "alone; `--level full` reads every byte";
+  }
   if (report.level < Level::full && report.bytes_unprotected > 0) {
     return "digests were recomputed where none is recorded, and compared with recorded ones; "
            "`--level full` recomputes all";

@@ -15,6 +15,11 @@ std::string_view hdf5_version() noexcept {
   return known.empty() ? "unknown" : known;
 }
 
+std::string_view zstd_version() noexcept {
+  constexpr std::string_view known = REMESH_ZSTD_VERSION;
+  return known.empty() ? "unknown" : known;
+}
+
 std::string_view compiler() noexcept {
 #if defined(__clang__)
   return "clang " REMESH_TEXT(__clang_major__) "." REMESH_TEXT(__clang_minor__) "." REMESH_TEXT(

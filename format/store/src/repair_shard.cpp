@@ -202,7 +202,8 @@ bool Examination::check_complement() {
   return hash(ranges) == state_.header->complement_crc || give_up_on(found);
 }
 
-// A medium that does not give its bytes back has lost them. What this user may not read is not lost.
+// A medium that does not give its bytes back has lost them. What this user may not read is not
+// lost.
 void Examination::run() {
   try {
     if (!find()) return;

@@ -103,7 +103,8 @@ bool Surveying::is_of_its_name(const ShardHeader& header, const std::string& nam
   return false;
 }
 
-// A medium that does not give its bytes back has lost them. What this user may not read is not lost.
+// A medium that does not give its bytes back has lost them. What this user may not read is not
+// lost.
 void Surveying::look_at(const std::string& name, const ShardPlace& place) {
   try {
     ShardEntry entry;

@@ -46,8 +46,8 @@ struct Finding {
 
 /// The code with which a reader that must use the checkpoint refuses it: RM101, RM105 not_found;
 /// RM102, RM310, RM607 unsupported; RM203, RM204, RM301, RM302, RM309 incomplete; RM104,
-/// RM601 to RM604, RM606, RM611, RM612 unsafe; RM605, RM705 out_of_memory; RM701 busy; RM702, RM703,
-/// RM706 io; all others corrupt.
+/// RM601 to RM604, RM606, RM611, RM612 unsafe; RM605, RM705 out_of_memory; RM701 busy; RM702,
+/// RM703, RM706 io; all others corrupt.
 Errc errc_of(const Finding& finding);
 
 /// Who hears of findings while a checkpoint is opened. A reader that must use the checkpoint gets
