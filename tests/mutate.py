@@ -2,6 +2,7 @@
 """Breaks the code on purpose, one change at a time, and sees the test fail that guards it.
 
     mutate.py BUILD_DIRECTORY [WORD...]
+    mutate.py --check    only looks whether each still applies, and its test is there
 
 tests/mutations.txt lists the changes:
 
@@ -110,8 +111,25 @@ def outcome(tree, change):
         path.write_text(text, encoding="utf-8")
 
 
+def check(changes):
+    problems = []
+    for change in changes:
+        path = ROOT / change.file
+        count = path.read_text(encoding="utf-8").count(change.old) if path.is_file() else 0
+        if count != 1:
+            problems.append(f"{change.file}: {change.old!r} occurs {count} times")
+        name = change.test.split()[0]
+        source = name if "/" in name else f"tests/{name.replace('.', '/')}.cpp"
+        if not (ROOT / source).is_file():
+            problems.append(f"{change.file}: {change.broken}: there is no test {name}")
+    print("\n".join(problems) or f"{len(changes)} changes apply")
+    return 1 if problems else 0
+
+
 def main(build, *words):
     changes = read_changes(ROOT / "tests/mutations.txt")
+    if build == "--check":
+        return check(changes)
     wanted = [c for c in changes if not words or any(word in f"{c.file} {c.broken}" for word in words)]
     tree = Tree(Path(build).resolve())
     tree.refresh()
