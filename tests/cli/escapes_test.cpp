@@ -41,7 +41,7 @@ TEST(Escapes, UrisHaveNoByteThatMeansSomething) {
 }
 
 TEST(Escapes, WorkflowCommandsAreOneLine) {
-  EXPECT_EQ(command_message("50%\n::set-output"), "50%25%0A::set-output");
+  EXPECT_EQ(command_message("50%\n::set-output"), "50%25%0A\\x3a:set-output");
   EXPECT_EQ(command_property("a:b,c%"), "a%3Ab%2Cc%25");
   EXPECT_EQ(command_message("a\rb"), "a\\x0db");
 }

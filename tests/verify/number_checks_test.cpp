@@ -147,6 +147,10 @@ TEST_F(NumberChecks, TellOfGoldensWhatTheirDrawnBitsAre) {
     }
     std::vector<std::string> found;
     for (const Finding& finding : judge(fixtures / "golden/v1" / golden.name)) {
+      if (finding.id == "RM210") {
+        EXPECT_EQ(finding.file, "config.json") << "its bytes are drawn, too";
+        continue;
+      }
       EXPECT_EQ(finding.id, "RM511") << brief(finding);
       if (finding.severity == Severity::error) found.push_back(finding.tensor);
     }
