@@ -178,6 +178,16 @@ std::optional<Finding> compare_line(const FingerprintLine& line, const TensorDes
                                 to_string(desc), digest, line.digest));
 }
 
+// The first line, without its end, which is taken off the text. A checkout may have other line
+// ends.
+std::string_view take_line(std::string_view& text) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  std::string_view line = text.substr(0, end);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
+}
+
 }  // namespace
 
 std::string_view to_string(DigestKind kind) noexcept {
@@ -217,10 +227,7 @@ std::string fingerprint_text(std::span<const TensorDesc> tensors,
 std::vector<FingerprintLine> parse_fingerprint(std::string_view text, std::string_view where) {
   std::vector<FingerprintLine> lines;
   for (int number = 1; !text.empty() || number == 1; ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    if (line.ends_with('\r')) line.remove_suffix(1);  // of a checkout with other line ends
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line = take_line(text);
     if (number == 1) {
       check_first_line(line, where);
       continue;
