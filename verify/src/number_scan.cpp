@@ -57,7 +57,6 @@ struct Kind {
   static constexpr Word all = static_cast<Word>(sign - 1);
   static constexpr Word infinity = static_cast<Word>(all >> fraction << fraction);
   static constexpr Word first_beyond = finite ? all : infinity;
-  static constexpr Word first_nan = finite ? all : static_cast<Word>(infinity + 1);
 
   static bool is_zero(Word word) noexcept { return (word & all) == 0; }
   static bool is_minus_zero(Word word) noexcept { return word == sign; }
@@ -260,110 +259,51 @@ NumberCounts count_floats(std::span<const std::byte> bytes) noexcept {
   }
 }
 
-// Of elements that are bytes: how many are at least so large, of all magnitudes that matter. One
-// pass, in which each threshold costs a comparison and a subtraction for many elements at a time.
+using ByteSums = std::array<Index, 256>;
+
+// How often each byte is there. Where there are many, they are taken by twos: half the sums to
+// make.
+ByteSums byte_sums(std::span<const std::byte> bytes) noexcept {
+  constexpr std::size_t many = std::size_t{1} << 18;
+  ByteSums sums{};
+  if (bytes.size() >= many) {
+    std::array<std::uint32_t, std::size_t{1} << 16> pairs{};
+    const std::size_t count = bytes.size() / 2;
+    for (std::size_t k = 0; k < count; ++k) ++pairs[load<std::uint16_t>(bytes, k)];
+    for (std::size_t pair = 0; pair < pairs.size(); ++pair) {
+      sums[pair & 0xff] += pairs[pair];
+      sums[pair >> 8] += pairs[pair];
+    }
+    bytes = bytes.subspan(2 * count);
+  }
+  for (const std::byte byte : bytes) ++sums[std::to_integer<std::size_t>(byte)];
+  return sums;
+}
+
+// So many elements of the same bits.
 template <typename K>
-class NarrowSums {
- public:
-  // A magnitude of whole bands is a threshold by itself; so is what tells zeros, denormals, numbers
-  // and NaN apart.
-  static constexpr std::size_t num_bands = NumberCounts::num_bands;
-  static constexpr int band_bits = K::fraction_bits + K::band_shift;
-  static constexpr std::size_t non_zero = 0;
-  static constexpr std::size_t normal = 1;
-  static constexpr std::size_t beyond = 2;
-  static constexpr std::size_t nan = 3;
-  static constexpr std::size_t first_band = 4;  // band 1 and on: all are in band 0
-  static constexpr std::size_t num_thresholds = first_band + num_bands - 1;
-
-  explicit NarrowSums(std::span<const std::byte> bytes) noexcept {
-    std::size_t at = 0;
-    while (bytes.size() - at >= V::size_bytes) {
-      // A lane holds no more than 127 of them.
-      const std::size_t vectors = std::min<std::size_t>((bytes.size() - at) / V::size_bytes, 127);
-      add_vectors(bytes.subspan(at, vectors * V::size_bytes));
-      at += vectors * V::size_bytes;
-    }
-    if (at == bytes.size()) return;
-    std::array<std::byte, V::size_bytes> rest{};  // zeros change no sum
-    std::ranges::copy(bytes.subspan(at), rest.begin());
-    add_vectors(rest);
+void add_equal(NumberCounts& counts, typename K::Word word, Index times) noexcept {
+  if (K::is_negative(word)) counts.negatives += times;
+  if (K::is_zero(word)) {
+    counts.zeros += times;
+  } else if (K::is_not_finite(word)) {
+    (K::is_infinite(word) ? counts.infinities : counts.nans) += times;
+  } else {
+    const auto field = static_cast<std::size_t>((word & K::all) >> K::fraction_bits);
+    if (field == 0) counts.denormals += times;
+    add_finite<K>(counts, field, times);
   }
+}
 
-  Index at_least(std::size_t threshold) const noexcept { return sums_[threshold]; }
-  Index in_band(std::size_t band) const noexcept {
-    const Index from = band == 0 ? sums_[non_zero] : sums_[first_band + band - 1];
-    return from - (band + 1 == num_bands ? sums_[beyond] : sums_[first_band + band]);
-  }
-  Index negatives() const noexcept { return negatives_; }
-  /// Of the magnitudes that are finite and not zero, if there are any.
-  int least() const noexcept { return least_; }
-  int most() const noexcept { return most_; }
-
- private:
-  using V = Vectors<K>;
-  using Vector = typename V::Vector;
-  using Lane = typename V::Lane;
-
-  static constexpr auto thresholds = [] {
-    std::array<Lane, num_thresholds> all{};
-    all[non_zero] = 1;
-    all[normal] = Lane{1} << K::fraction_bits;
-    all[beyond] = static_cast<Lane>(K::first_beyond);
-    all[nan] = static_cast<Lane>(K::first_nan);
-    for (std::size_t band = 1; band < num_bands; ++band) {
-      all[first_band + band - 1] = static_cast<Lane>(band << band_bits);
-    }
-    return all;
-  }();
-
-  void add_vectors(std::span<const std::byte> bytes) noexcept {
-    std::array<Vector, num_thresholds> sums{};
-    Vector negatives{};
-    Vector least = Vector{} + Lane{127};
-    Vector most{};
-    for (std::size_t at = 0; at < bytes.size(); at += V::size_bytes) {
-      const Vector elements = V::load(bytes, at);
-      const Vector magnitudes = elements & V::all;
-      for (std::size_t k = 0; k < num_thresholds; ++k) sums[k] -= magnitudes >= thresholds[k];
-      negatives -= (elements < 0) & (magnitudes >= Lane{1}) & (magnitudes < thresholds[nan]);
-      const Vector finite = magnitudes < thresholds[beyond] ? magnitudes : Vector{};
-      const Vector or_much = finite > 0 ? finite : Vector{} + Lane{127};
-      most = finite > most ? finite : most;
-      least = or_much < least ? or_much : least;
-    }
-    for (std::size_t k = 0; k < num_thresholds; ++k) sums_[k] += V::sum(sums[k]);
-    negatives_ += V::sum(negatives);
-    for (std::size_t lane = 0; lane < V::size_bytes; ++lane) {
-      least_ = std::min<int>(least_, least[lane]);
-      most_ = std::max<int>(most_, most[lane]);
-    }
-  }
-
-  std::array<Index, num_thresholds> sums_{};
-  Index negatives_ = 0;
-  int least_ = 127;
-  int most_ = 0;
-};
-
+// Of elements that are bytes, what each is need be asked once.
 template <typename K>
 NumberCounts count_narrow_floats(std::span<const std::byte> bytes) noexcept {
   using Word = typename K::Word;
-  using Sums = NarrowSums<K>;
-  const Sums sums(bytes);
+  const ByteSums sums = byte_sums(bytes);
   NumberCounts counts;
   counts.elements = static_cast<Index>(bytes.size());
-  counts.zeros = counts.elements - sums.at_least(Sums::non_zero);
-  counts.denormals = sums.at_least(Sums::non_zero) - sums.at_least(Sums::normal);
-  counts.nans = sums.at_least(Sums::nan);
-  counts.infinities = sums.at_least(Sums::beyond) - counts.nans;
-  counts.negatives = sums.negatives();
-  for (std::size_t band = 0; band < Sums::num_bands; ++band) {
-    counts.bands[band] = sums.in_band(band);
-  }
-  if (sums.most() > 0) {
-    counts.least_exponent = sums.least() >> K::fraction_bits;
-    counts.most_exponent = sums.most() >> K::fraction_bits;
+  for (std::size_t value = 0; value < sums.size(); ++value) {
+    add_equal<K>(counts, static_cast<Word>(value), sums[value]);
   }
   if (counts.nans + counts.infinities > 0) {
     counts.first_not_finite = first_of<Word>(bytes, K::is_not_finite);

@@ -9,7 +9,9 @@
 namespace remesh {
 namespace {
 
-constexpr std::int64_t most_piece_bytes = 4 * ExtentMap::block_bytes;
+// What was read is hashed while it is in the processor's own cache: pieces of 4 MiB took a fifth
+// longer.
+constexpr std::int64_t most_piece_bytes = ExtentMap::block_bytes;
 
 // A piece is whole blocks, and what all workers hold together is at most a quarter of the budget.
 std::int64_t piece_bytes(const SweepContext& context) {
