@@ -56,7 +56,9 @@ class Judge {
   void check_guards(std::span<const std::uint32_t> numbers);
   std::vector<BadBlock> bad_blocks(std::span<const Block> blocks);
   void report_bad(std::vector<BadBlock> bad);
-  void check_guard(const Guard& guard);
+  /// What a guard's bytes hash to, where that is not what is recorded.
+  std::optional<Digest> wrong_digest(const Guard& guard);
+  void report_guard(const Guard& guard, Digest found);
   void report_frame(std::int64_t number, const Error& why);
   void report_blocks(std::uint32_t extent, std::int64_t first, std::int64_t last, Digest found);
   // Nothing else gives its saves an id.
@@ -184,7 +186,7 @@ void Judge::check_digests(const Tally& tally) {
   }
 }
 
-void Judge::check_guard(const Guard& guard) {
+std::optional<Digest> Judge::wrong_digest(const Guard& guard) {
   std::int64_t bytes = 0;
   const auto read = [&](std::int64_t at, std::span<std::byte> into) {
     context_.stop.check();
@@ -193,34 +195,43 @@ void Judge::check_guard(const Guard& guard) {
   };
   // What is not there was told as such; how much more the file claims to have means nothing.
   const auto digest = digest_of_ranges(guard.ranges, read);
-  if (!digest) return;
+  if (!digest) return std::nullopt;
   context_.progress.advance(bytes);
   const std::lock_guard lock(mutex_);
   judged_.report.bytes_read += bytes;
-  if (*digest == guard.expected) return;
+  return *digest == guard.expected ? std::nullopt : digest;
+}
+
+void Judge::report_guard(const Guard& guard, Digest found) {
   Finding finding;
   finding.id = "RM207";
   finding.file = map_.files()[guard.file].name;
   if (!guard.ranges.empty()) {
     finding.bytes = ByteRange{guard.ranges.front().begin, guard.ranges.back().end};
   }
-  finding.found = to_string(*digest);
+  finding.found = to_string(found);
   finding.expected = to_string(guard.expected);
   finding.message = fmt::format("{}: the {} hashes to {}, but {} is recorded", finding.file,
                                 guard.what, finding.found, finding.expected);
-  if (guard.ranges.size() == 1 && bytes <= ExtentMap::block_bytes &&
-      bursts_looked_for_++ < most_bursts) {
+  const bool is_one = guard.ranges.size() == 1;
+  const std::int64_t bytes = is_one ? guard.ranges[0].end - guard.ranges[0].begin : 0;
+  if (is_one && bytes <= ExtentMap::block_bytes && bursts_looked_for_++ < most_bursts) {
     const Stretch whole{guard.file, guard.ranges.front().begin, bytes};
-    name_burst(whole, guard.expected, *digest, is_native(), finding);
+    name_burst(whole, guard.expected, found, is_native(), finding);
   }
   judged_.report.findings.push_back(std::move(finding));
 }
 
+// They are told in their own order: what is said of them must not depend on who read them first.
 void Judge::check_guards(std::span<const std::uint32_t> numbers) {
+  std::vector<std::optional<Digest>> wrong(numbers.size());
   context_.pool.run(numbers.size(), [&](std::size_t index, int) {
     context_.stop.check();
-    check_guard(map_.guards()[numbers[index]]);
+    wrong[index] = wrong_digest(map_.guards()[numbers[index]]);
   });
+  for (std::size_t index = 0; index < wrong.size(); ++index) {
+    if (wrong[index]) report_guard(map_.guards()[numbers[index]], *wrong[index]);
+  }
 }
 
 // One sweep for both.
