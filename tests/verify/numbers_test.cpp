@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "arbitrary.hpp"
+#include "narrow_scan.hpp"
 #include "numbered_tensor.hpp"
 #include "remesh/store/chunks.hpp"
 #include "seeds.hpp"
@@ -235,6 +236,31 @@ TEST(CountNumbers, OfLongRowsOfNormalNumbersIsWhatAnOracleCounts) {
       EXPECT_EQ(count_numbers(kind.dtype, bytes), oracle(kind.dtype, bytes))
           << to_string(kind.dtype);
     }
+  }
+}
+
+// Whatever is taken at a time, and wherever vectors and blocks end.
+TEST(CountNumbers, OfOneByteIsTheSameInVectorsOfAnyWidth) {
+  const auto check = [](std::span<const std::byte> bytes, const std::string& what) {
+    for (const Width width : {Width::base, best_width()}) {
+      EXPECT_EQ(count_f8_e4m3(bytes, width), oracle(DType::f8_e4m3, bytes)) << what;
+      EXPECT_EQ(count_f8_e5m2(bytes, width), oracle(DType::f8_e5m2, bytes)) << what;
+    }
+  };
+  for (unsigned seed = 0; seed < test::num_seeds(20); ++seed) {
+    test::Arbitrary arbitrary(seed);
+    const Index count =
+        arbitrary.chance(20) ? arbitrary.between(65'000, 66'000) : arbitrary.between(0, 400);
+    std::vector<std::byte> bytes = arbitrary.bytes(count);
+    const auto most = static_cast<unsigned char>(arbitrary.between(0, 0x7b));  // finite in both
+    for (std::byte& byte : bytes) {
+      const auto value = std::to_integer<unsigned>(byte);
+      byte = static_cast<std::byte>((value & 0x80) | (value & 0x7f) % (most + 1U));
+    }
+    check(bytes, "finite, seed " + std::to_string(seed));
+    if (bytes.empty()) continue;
+    bytes[static_cast<std::size_t>(arbitrary.between(0, count - 1))] = std::byte{0xff};
+    check(bytes, "one NaN, seed " + std::to_string(seed));
   }
 }
 

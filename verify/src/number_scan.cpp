@@ -1,22 +1,16 @@
 #include "number_scan.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <type_traits>
 
-static_assert(std::endian::native == std::endian::little, "elements are read as they lie");
+#include "float_kind.hpp"
+#include "narrow_scan.hpp"
 
 namespace remesh::detail {
 namespace {
-
-template <typename Word>
-Word load(std::span<const std::byte> bytes, std::size_t k) noexcept {
-  Word word;
-  std::memcpy(&word, bytes.data() + k * sizeof word, sizeof word);
-  return word;
-}
 
 // How many of the elements `is` true of: branch-free, so that the compiler takes many at a time.
 template <typename Word, typename Predicate>
@@ -29,44 +23,12 @@ Index count_of(std::span<const std::byte> bytes, Predicate is) noexcept {
     const std::size_t end = std::min(count, begin + most);
     Word part = 0;
     for (std::size_t k = begin; k < end; ++k) {
-      part = static_cast<Word>(part + (is(load<Word>(bytes, k)) ? 1 : 0));
+      part = static_cast<Word>(part + (is(load_word<Word>(bytes, k)) ? 1 : 0));
     }
     sum += static_cast<Index>(part);
   }
   return sum;
 }
-
-template <typename Word, typename Predicate>
-Index first_of(std::span<const std::byte> bytes, Predicate is) noexcept {
-  const std::size_t count = bytes.size() / sizeof(Word);
-  for (std::size_t k = 0; k < count; ++k) {
-    if (is(load<Word>(bytes, k))) return static_cast<Index>(k);
-  }
-  return NumberCounts::nowhere;
-}
-
-// A kind of float. A `finite` one has a NaN where others have their largest NaN, and no infinity.
-template <typename Unsigned, int exponent, int fraction, bool finite = false>
-struct Kind {
-  using Word = Unsigned;
-  static constexpr int fraction_bits = fraction;
-  static constexpr int band_shift = exponent - 3;
-  static constexpr std::size_t most_field = (std::size_t{1} << exponent) - 1;
-  static constexpr std::size_t num_tops = std::size_t{2} << exponent;  // sign and exponent
-  static constexpr Word sign = static_cast<Word>(Word{1} << (exponent + fraction));
-  static constexpr Word all = static_cast<Word>(sign - 1);
-  static constexpr Word infinity = static_cast<Word>(all >> fraction << fraction);
-  static constexpr Word first_beyond = finite ? all : infinity;
-
-  static bool is_zero(Word word) noexcept { return (word & all) == 0; }
-  static bool is_minus_zero(Word word) noexcept { return word == sign; }
-  static bool is_not_finite(Word word) noexcept { return (word & all) >= first_beyond; }
-  static bool is_infinite(Word word) noexcept { return !finite && (word & all) == infinity; }
-  static bool is_minus_nan(Word word) noexcept {
-    return word >= (sign | first_beyond) && !is_infinite(word);
-  }
-  static bool is_negative(Word word) noexcept { return word > sign && !is_minus_nan(word); }
-};
 
 // How many elements have each sign and exponent. Neighbours are much alike, and a sum that was just
 // stored is slow to load again: so there are several sums, used in turn.
@@ -92,19 +54,11 @@ class Tops {
 
  private:
   static std::size_t at(std::span<const std::byte> bytes, std::size_t k) noexcept {
-    return static_cast<std::size_t>(load<typename K::Word>(bytes, k) >> K::fraction_bits);
+    return static_cast<std::size_t>(load_word<typename K::Word>(bytes, k) >> K::fraction_bits);
   }
 
   std::array<Index, K::num_tops> tops_{};
 };
-
-template <typename K>
-void add_finite(NumberCounts& counts, std::size_t field, Index elements) noexcept {
-  if (elements == 0) return;
-  counts.bands[field >> K::band_shift] += elements;
-  counts.least_exponent = std::min(counts.least_exponent, static_cast<int>(field));
-  counts.most_exponent = std::max(counts.most_exponent, static_cast<int>(field));
-}
 
 // Sign and exponent say nearly all of any numbers. Where some have the least exponent or the
 // greatest, passes of their own tell zeros from denormals, and infinities from NaN.
@@ -233,12 +187,6 @@ std::optional<NumberCounts> count_plain(std::span<const std::byte> bytes) noexce
   return counts;
 }
 
-void move_places(NumberCounts& counts, std::size_t first) noexcept {
-  for (Index* const place : {&counts.first_not_finite, &counts.first_negative}) {
-    if (*place != NumberCounts::nowhere) *place += static_cast<Index>(first);
-  }
-}
-
 template <typename K>
 NumberCounts count_floats(std::span<const std::byte> bytes) noexcept {
   // So few that the sums of a vector do not overflow, and that a second pass finds them near.
@@ -251,65 +199,10 @@ NumberCounts count_floats(std::span<const std::byte> bytes) noexcept {
     for (std::size_t begin = 0; begin < bytes.size(); begin += block_bytes) {
       const auto block = bytes.subspan(begin, std::min(block_bytes, bytes.size() - begin));
       const auto plain = count_plain<K>(block);
-      NumberCounts part = plain ? *plain : count_any<K>(block);
-      move_places(part, begin / sizeof(typename K::Word));
-      add(sum, part);
+      add_from(sum, plain ? *plain : count_any<K>(block), begin / sizeof(typename K::Word));
     }
     return sum;
   }
-}
-
-using ByteSums = std::array<Index, 256>;
-
-// How often each byte is there. Where there are many, they are taken by twos: half the sums to
-// make.
-ByteSums byte_sums(std::span<const std::byte> bytes) noexcept {
-  constexpr std::size_t many = std::size_t{1} << 18;
-  ByteSums sums{};
-  if (bytes.size() >= many) {
-    std::array<std::uint32_t, std::size_t{1} << 16> pairs{};
-    const std::size_t count = bytes.size() / 2;
-    for (std::size_t k = 0; k < count; ++k) ++pairs[load<std::uint16_t>(bytes, k)];
-    for (std::size_t pair = 0; pair < pairs.size(); ++pair) {
-      sums[pair & 0xff] += pairs[pair];
-      sums[pair >> 8] += pairs[pair];
-    }
-    bytes = bytes.subspan(2 * count);
-  }
-  for (const std::byte byte : bytes) ++sums[std::to_integer<std::size_t>(byte)];
-  return sums;
-}
-
-// So many elements of the same bits.
-template <typename K>
-void add_equal(NumberCounts& counts, typename K::Word word, Index times) noexcept {
-  if (K::is_negative(word)) counts.negatives += times;
-  if (K::is_zero(word)) {
-    counts.zeros += times;
-  } else if (K::is_not_finite(word)) {
-    (K::is_infinite(word) ? counts.infinities : counts.nans) += times;
-  } else {
-    const auto field = static_cast<std::size_t>((word & K::all) >> K::fraction_bits);
-    if (field == 0) counts.denormals += times;
-    add_finite<K>(counts, field, times);
-  }
-}
-
-// Of elements that are bytes, what each is need be asked once.
-template <typename K>
-NumberCounts count_narrow_floats(std::span<const std::byte> bytes) noexcept {
-  using Word = typename K::Word;
-  const ByteSums sums = byte_sums(bytes);
-  NumberCounts counts;
-  counts.elements = static_cast<Index>(bytes.size());
-  for (std::size_t value = 0; value < sums.size(); ++value) {
-    add_equal<K>(counts, static_cast<Word>(value), sums[value]);
-  }
-  if (counts.nans + counts.infinities > 0) {
-    counts.first_not_finite = first_of<Word>(bytes, K::is_not_finite);
-  }
-  if (counts.negatives > 0) counts.first_negative = first_of<Word>(bytes, K::is_negative);
-  return counts;
 }
 
 template <typename Word>
@@ -383,9 +276,9 @@ NumberCounts count_numbers(DType dtype, std::span<const std::byte> bytes) noexce
     case DType::bf16:
       return count_floats<Kind<std::uint16_t, 8, 7>>(bytes);
     case DType::f8_e4m3:
-      return count_narrow_floats<Kind<std::uint8_t, 4, 3, /*finite=*/true>>(bytes);
+      return count_f8_e4m3(bytes);
     case DType::f8_e5m2:
-      return count_narrow_floats<Kind<std::uint8_t, 5, 2>>(bytes);
+      return count_f8_e5m2(bytes);
     case DType::i8:
       return count_integers<std::int8_t>(bytes);
     case DType::i16:
