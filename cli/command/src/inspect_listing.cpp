@@ -36,8 +36,12 @@ struct Listed {
   std::string problem;  ///< its message
 };
 
-void open_listed(const FileSystem& files, const FileSystem::Path& path, Listed& listed) {
+// What cannot be looked into is listed with the reason; the others are listed all the same.
+void open_listed(const FileSystem& files, const FileSystem::Path& path, bool is_meant,
+                 Listed& listed) {
   try {
+    listed.format = detect_format(files, path).value_or("");
+    if (listed.format.empty() && !is_meant) return;
     StrictFindings findings;
     const auto reader = open_reader(files, path, listed.format, findings);
     const Catalog& catalog = reader->catalog();
@@ -64,10 +68,9 @@ std::optional<Listed> look_at(const FileSystem& files, const FileSystem::Path& d
     return listed;
   }
   const FileSystem::Path path = directory / found.name;
-  listed.format = detect_format(files, path).value_or("");
-  if (listed.format.empty() && !found.is_meant) return std::nullopt;
-  open_listed(files, path, listed);
-  return listed;
+  open_listed(files, path, found.is_meant, listed);
+  const bool is_other = listed.format.empty() && !found.is_meant;
+  return is_other ? std::nullopt : std::optional(std::move(listed));
 }
 
 std::vector<Listed> look_at_all(const FileSystem& files, const FileSystem::Path& directory,

@@ -65,12 +65,34 @@ std::string describe_found(const FileSystem& files, const FileSystem::Path& path
                      names.size() < inside.size() ? ", ..." : "");
 }
 
+// The first by name in a directory that is a checkpoint. Empty: none, or none that may be seen.
+std::string checkpoint_inside(const FileSystem& files, const FileSystem::Path& path,
+                              const Entry& entry) {
+  if (entry.kind != EntryKind::directory) return {};
+  for (const Entry& inside : files.list(path)) {
+    if (inside.kind != EntryKind::directory) continue;
+    try {
+      if (format_at(files, path / inside.name)) return inside.name;
+    } catch (const Error&) {
+      continue;  // "lost+found"
+    }
+  }
+  return {};
+}
+
 [[noreturn]] void fail_unrecognised(const FileSystem& files, const FileSystem::Path& path,
                                     const Entry& entry) {
+  const std::string inside = checkpoint_inside(files, path, entry);
+  const std::string hint = inside.empty()
+                               ? std::string()
+                               : fmt::format(
+                                     "; '{}' in it is one: name the one that you mean, or what "
+                                     "`remesh latest {}` prints",
+                                     inside, path.string());
   throw Error(Errc::not_found,
-              fmt::format("cannot open '{}': it is {}, but no checkpoint of a known format ({})",
+              fmt::format("cannot open '{}': it is {}, but no checkpoint of a known format ({}){}",
                           path.string(), describe_found(files, path, entry),
-                          fmt::join(format_names(), ", ")),
+                          fmt::join(format_names(), ", "), hint),
               "RM101");
 }
 
