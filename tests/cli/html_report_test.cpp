@@ -30,6 +30,7 @@ Finding finding(const std::string& id, const std::string& tensor, const std::str
 Judgement judgement() {
   Judgement made;
   made.verb = "verify";
+  made.title = "ckpt";
   made.sides.push_back({"ckpt", "remesh", parse_mesh("tp=2,pp=2"), false, true});
   made.groups.push_back({"ckpt", "", "123"});
   made.facts.emplace_back("path", "ckpt");
@@ -61,6 +62,7 @@ TEST(LayerOf, IsTheFirstNumberThatIsNoExperts) {
 TEST(HtmlReport, HostileNamesStayText) {
   Judgement made = judgement();
   const std::string hostile = "</script><img src=x onerror=\"a\">'\x1b\xe2\x80\xae";
+  made.title = hostile;
   made.sides[0].path = hostile;
   made.facts.emplace_back(hostile, hostile);
   made.findings.push_back(finding("RM511", hostile, hostile));

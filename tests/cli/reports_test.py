@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The reports of `verify` and `fingerprint --check` for machines: they say what was found, whatever names are like.
+"""The reports of `verify`, `latest`, `fingerprint --check` and `diff` for machines: they say what was found, whatever names are like.
 
     reports_test.py PROGRAM FIXTURES
 """
@@ -243,6 +243,55 @@ class Reports(unittest.TestCase):
         (self.home / "remesh.toml").write_text('[[ignore]]\nid = "RM108"\nreason = "x"\nexpires = 2020-01-01\n')
         done = remesh("verify", "good", "--annotations", "github", cwd=self.home)
         self.assertIn("::warning title=remesh%3A ignored findings::remesh.toml line 1: RM108", done.stderr)
+
+    def run_of_three(self):
+        """step-1 is whole, step-2 damaged, step-3 cannot be opened; a pointer names what is not there."""
+        run = self.home / "run"
+        run.mkdir()
+        shutil.copytree(self.good, run / "step-1")
+        shutil.copytree(self.damaged(), run / "step-2")
+        (run / "step-3").mkdir()
+        (run / "latest").write_text("step-9")
+        return run
+
+    def latest(self, *arguments, code=0, env=None):
+        """The suites by name: (cases, failures); of SARIF (level, rule, uri); what is said on standard error."""
+        done = remesh("latest", "run", "--level", "full", "--junit", "j.xml", "--sarif", "s.json", *arguments,
+                      cwd=self.home, code=code, env=env)
+        root = ET.parse(self.home / "j.xml").getroot()
+        self.check_counts(root)
+        suites = {suite.get("name"): (int(suite.get("tests")), int(suite.get("failures"))) for suite in root}
+        results = json.loads((self.home / "s.json").read_text())["runs"][0]["results"]
+        places = [result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in results]
+        told = [(result["level"], result["ruleId"], place) for result, place in zip(results, places)]
+        return suites, told, done.stderr
+
+    def test_of_a_run_that_has_a_whole_checkpoint_the_others_are_warnings(self):
+        self.run_of_three()
+        suites, told, said = self.latest("--annotations", "github")
+        self.assertEqual(suites, {"step-3": (1, 0), "step-2": (5, 0), "step-1": (5, 0), "what pointers say": (1, 0)})
+        self.assertEqual(told, [("warning", "RM101", "run/step-3/"), ("warning", "RM107", "run/latest"),
+                                ("warning", "RM108", "run/step-2/note%20%3Cb%3E"),
+                                ("warning", "RM207", "run/step-2/shard-00000-of-00004.h5")])
+        self.assertIn("::warning title=RM207 ", said)
+        self.assertIn("::step-2: shard-00000-of-00004.h5 bytes", said)
+        self.assertNotIn("::error", said)
+
+    def test_of_a_run_without_one_they_are_errors(self):
+        shutil.rmtree(self.run_of_three() / "step-1")
+        suites, told, said = self.latest("--annotations", "github", code=1)
+        self.assertEqual(suites, {"step-3": (1, 1), "step-2": (5, 1), "what pointers say": (1, 0)})
+        self.assertEqual([level for level, rule, _ in told if rule in ("RM101", "RM207")], ["error", "error"])
+        self.assertIn("::error title=RM207 ", said)
+
+    def test_ignored_findings_of_a_run_are_counted(self):
+        self.run_of_three()
+        suites, _, _ = self.latest("--ignore", "RM207", "--fail-on", "warn", "--ignore", "RM108")
+        self.assertEqual(suites, {"step-3": (1, 0), "step-2": (7, 0), "what pointers say": (1, 0)})
+        document = json.loads(remesh("latest", "run", "--level", "full", "--ignore", "RM207", "--json", cwd=self.home).stdout)
+        self.assertEqual(document["path"], "run/step-2")
+        self.assertEqual([one["finding"]["id"] for one in document["ignored"]], ["RM207"])
+        self.assertEqual([rule["status"] for rule in document["ignore_rules"]], ["used"])
 
     def test_fingerprints_are_reported_likewise(self):
         remesh("fingerprint", "good", "-o", "lock", "-q", cwd=self.home)

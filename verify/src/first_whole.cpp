@@ -16,9 +16,14 @@ bool is_answer(Errc code) {
   return std::ranges::find(answers, code) != answers.end();
 }
 
-Report judged(const JudgeContext& context, const Suspect& suspect, Level level) {
+struct Judged {
+  Report report;
+  bool refused = false;  // by its reader, at any time
+};
+
+Judged judged(const JudgeContext& context, const Suspect& suspect, Level level) {
   try {
-    return verify(context, suspect, level);
+    return {verify(context, suspect, level), false};
   } catch (const Error& error) {
     if (!is_answer(error.code())) throw;
     Report report;
@@ -27,18 +32,25 @@ Report judged(const JudgeContext& context, const Suspect& suspect, Level level) 
     finding.id = error.id().empty() ? "RM202" : error.id();
     finding.message = error.what();
     report.findings.push_back(std::move(finding));
-    return report;
+    return {std::move(report), true};
   }
 }
 
 }  // namespace
 
+bool has_no_error(std::size_t /*candidate*/, const Report& report) {
+  return report.count(Severity::error) == 0;
+}
+
 FirstWhole first_whole(const JudgeContext& context, std::size_t candidates,
-                       const std::function<Suspect(std::size_t candidate)>& suspect, Level level) {
+                       const std::function<Suspect(std::size_t candidate)>& suspect, Level level,
+                       const IsWhole& is_whole) {
   FirstWhole result;
   for (std::size_t k = 0; k < candidates && !result.candidate; ++k) {
-    result.reports.push_back(judged(context, suspect(k), level));
-    if (result.reports.back().count(Severity::error) == 0) result.candidate = k;
+    auto [report, refused] = judged(context, suspect(k), level);
+    result.reports.push_back(std::move(report));
+    result.refused.push_back(refused);
+    if (!refused && is_whole(k, result.reports.back())) result.candidate = k;
   }
   return result;
 }

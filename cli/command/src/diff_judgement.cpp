@@ -12,7 +12,7 @@
 namespace remesh {
 namespace {
 
-Side side_of(const DiffSide& side) {
+Side side_of(const DiffSide& side, const char* name) {
   const Catalog& catalog = side.reader.catalog();
   Side described;
   described.path = side.path;
@@ -20,6 +20,7 @@ Side side_of(const DiffSide& side) {
   described.mesh = catalog.layout.mesh();
   described.opened = true;
   described.layer_bytes = bytes_by_layer(catalog.tensors);
+  described.name = name;
   return described;
 }
 
@@ -62,8 +63,9 @@ Judgement judgement_of(const Differences& differences) {
   const auto& right = differences.right.reader.catalog().tensors;
   Judgement judgement;
   judgement.verb = "diff";
-  judgement.sides = {side_of(differences.left), side_of(differences.right)};
-  judgement.groups.push_back({title_of(judgement), "", "3"});
+  judgement.sides = {side_of(differences.left, "left"), side_of(differences.right, "right")};
+  judgement.title = title_of(judgement.sides[0], judgement.sides[1]);
+  judgement.groups.push_back({judgement.title, "", "3"});
   judgement.seconds = differences.seconds;
   for (const TensorDiff& tensor : diff.tensors) {
     if (tensor.likeness == Likeness::equal || tensor.likeness == Likeness::within) continue;

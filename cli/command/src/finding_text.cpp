@@ -44,9 +44,10 @@ void print_finding(const Finding& finding, Output& out) {
 }  // namespace
 
 std::string place_of(const Finding& finding) {
-  // The name of a file alone does not say of which of two checkpoints it is.
-  const bool of_side = !finding.side.empty() && !finding.file.empty();
-  std::string place = of_side ? fmt::format("{}: ", finding.side) : std::string();
+  // The name of a file alone does not say of which checkpoint it is; of which of two, messages do.
+  const bool of_two = finding.side == "left" || finding.side == "right";
+  const bool of_side = !finding.side.empty() && !(of_two && finding.file.empty());
+  std::string place = of_side ? fmt::format("{}: ", escaped(finding.side)) : std::string();
   place += escaped(finding.file);
   if (finding.bytes) {
     place += fmt::format(" bytes [{}, {})", finding.bytes->begin, finding.bytes->end);

@@ -136,6 +136,7 @@ Judgement judgement_of(const Options& options, const Taken& taken) {
   const Catalog& catalog = taken.reader->catalog();
   Judgement judgement;
   judgement.verb = "fingerprint";
+  judgement.title = options.path;
   judgement.sides.push_back({options.path, catalog.format, catalog.layout.mesh(), false, true,
                              bytes_by_layer(catalog.tensors)});
   judgement.groups.push_back({options.path, "", "3"});

@@ -139,7 +139,7 @@ std::vector<std::string> github_annotations(const Judgement& judgement) {
 std::string step_summary(const Judgement& judgement) {
   std::string text = fmt::format(
       "### {}: remesh {} {}\n\n{}\n\n| | |\n|---|---|\n", judgement.failed ? "FAIL" : "ok",
-      judgement.verb, markdown_escaped(title_of(judgement)),
+      judgement.verb, markdown_escaped(judgement.title),
       markdown_escaped(count_line(judgement.findings, judgement.ignored)));
   for (const auto& [name, value] : judgement.facts) {
     text += fmt::format("| {} | {} |\n", cell(name), cell(value));

@@ -55,7 +55,7 @@ std::string head(const Judgement& judgement) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"referrer\" content=\"no-referrer\">\n"
       "<title>{}: remesh {} {}</title>\n<style>\n{}</style>\n</head>\n<body>\n",
-      policy, judgement.failed ? "FAIL" : "ok", judgement.verb, markup_escaped(title_of(judgement)),
+      policy, judgement.failed ? "FAIL" : "ok", judgement.verb, markup_escaped(judgement.title),
       page_style());
 }
 
@@ -63,7 +63,7 @@ std::string heading(const Judgement& judgement) {
   return fmt::format(
       "<header>\n<p class=\"soft\">remesh {}</p>\n<h1>{} {}</h1>\n<p>{}</p>\n</header>\n<main>\n",
       judgement.verb, judgement.failed ? badge("fail", "FAIL") : badge("ok", "ok"),
-      markup_escaped(title_of(judgement)),
+      markup_escaped(judgement.title),
       markup_escaped(count_line(judgement.findings, judgement.ignored)));
 }
 
@@ -126,9 +126,13 @@ std::string what_of(const Row& row) {
   return text;
 }
 
+std::string side_text(const std::string& side) {
+  return side == "left" || side == "right" ? side + " side" : side;
+}
+
 std::string where_of(const Finding& finding) {
   std::string text;
-  if (!finding.side.empty()) text += paragraph(finding.side + " side", "soft");
+  text += paragraph(side_text(finding.side), "soft");
   std::string file = finding.file;
   if (finding.bytes) {
     file += fmt::format(" bytes [{}, {})", finding.bytes->begin, finding.bytes->end);

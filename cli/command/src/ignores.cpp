@@ -126,16 +126,22 @@ Ignored take_ignored(std::vector<Finding>& findings, std::span<const IgnoreRule>
   return ignored;
 }
 
-void print_ignored(const Ignored& ignored, Output& out) {
+std::vector<std::string> ignored_lines(const Ignored& ignored) {
+  std::vector<std::string> lines;
   std::vector<std::int64_t> taken(ignored.rules.size());
   for (const Ignored::Taken& one : ignored.findings) ++taken[one.rule];
   for (std::size_t k = 0; k < taken.size(); ++k) {
     if (taken[k] == 0) continue;
     const IgnoreRule& rule = ignored.rules[k].rule;
-    out.line(fmt::format("  ignored: {} of {}{}{}", taken[k], subject_of(rule),
-                         rule.expires ? ", until " + to_text(*rule.expires) : "",
-                         rule.reason.empty() ? "" : ": " + escaped(rule.reason)));
+    lines.push_back(fmt::format("  ignored: {} of {}{}{}", taken[k], subject_of(rule),
+                                rule.expires ? ", until " + to_text(*rule.expires) : "",
+                                rule.reason.empty() ? "" : ": " + escaped(rule.reason)));
   }
+  return lines;
+}
+
+void print_ignored(const Ignored& ignored, Output& out) {
+  for (const std::string& line : ignored_lines(ignored)) out.line(line);
 }
 
 std::string trouble_with(const Ignored::Rule& applied) {

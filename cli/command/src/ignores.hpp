@@ -68,6 +68,8 @@ Ignored take_ignored(std::vector<Finding>& findings, std::span<const IgnoreRule>
                      const Day& day, const std::function<bool(const Finding&)>& may_be);
 
 /// A line for each rule that took some: "  ignored: 2 of RM541, until 2027-03-31: reason".
+std::vector<std::string> ignored_lines(const Ignored& ignored);
+/// Prints them as results.
 void print_ignored(const Ignored& ignored, Output& out);
 
 /// On standard error: rules that expired, that nothing matched, and findings that were kept.

@@ -7,8 +7,8 @@
 namespace remesh {
 
 const Side& side_of(const Judgement& judgement, const Finding& finding) {
-  const bool is_right = finding.side == "right" && judgement.sides.size() > 1;
-  return judgement.sides[is_right ? 1 : 0];
+  const auto own = std::ranges::find(judgement.sides, finding.side, &Side::name);
+  return own == judgement.sides.end() ? judgement.sides.front() : *own;
 }
 
 std::size_t group_of(const Judgement& judgement, const Finding& finding) {
@@ -28,10 +28,13 @@ std::vector<const Finding*> gravest_first(const Judgement& judgement) {
   return all;
 }
 
-std::string title_of(const Judgement& judgement) {
-  const std::string& left = judgement.sides.front().path;
-  if (judgement.sides.size() < 2) return left;
-  return fmt::format("{} against {}", left, judgement.sides[1].path);
+std::string title_of(const Side& left, const Side& right) {
+  return fmt::format("{} against {}", left.path, right.path);
+}
+
+bool is_of_opened(const Finding& finding, std::span<const Side> sides) {
+  const auto own = std::ranges::find(sides, finding.side, &Side::name);
+  return own != sides.end() ? own->opened : std::ranges::all_of(sides, &Side::opened);
 }
 
 }  // namespace remesh

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +18,7 @@
 
 namespace remesh {
 
-/// One side of a judgement, as far as it could be opened.
+/// One of what was judged, as far as it could be opened.
 struct Side {
   std::string path;  ///< as it was given
   std::string format;
@@ -25,12 +26,15 @@ struct Side {
   bool sealed = false;  ///< whether what it records stands in a seal
   bool opened = false;  ///< whether it was judged at all
   std::map<std::int64_t, std::int64_t> layer_bytes = {};  ///< as bytes_by_layer() has it
+  /// As Finding::side has it: "left" or "right", or of the checkpoints of a run its own; empty
+  /// where there is but one.
+  std::string name = {};
 };
 
 /// Checks that belong together: all of a side, or those that compare two.
 struct CheckGroup {
   std::string name;  ///< "left: out/ckpt"
-  std::string side;  ///< that of its findings: "left", "right" or empty
+  std::string side;  ///< as Side::name; empty: of findings about all sides
   /// The families of findings that were looked for, by their digits: "123" for RM1xx to RM3xx.
   std::string families;
 };
@@ -38,7 +42,8 @@ struct CheckGroup {
 /// What was judged, and what was found.
 struct Judgement {
   std::string verb;         ///< "verify"
-  std::vector<Side> sides;  ///< one; or the left and the right one
+  std::string title;        ///< what was judged: "out/ckpt", or as title_of() has it
+  std::vector<Side> sides;  ///< one; the left and the right one; or a run and its checkpoints
   std::vector<CheckGroup> groups;
   std::vector<Finding> findings;
   Ignored ignored;
@@ -51,7 +56,7 @@ struct Judgement {
       numbers;  ///< of the tensors of the first side, where they were counted
 };
 
-/// The side that a finding is about: the left one where it is about both.
+/// The side that a finding is about: the first where it is about all.
 const Side& side_of(const Judgement& judgement, const Finding& finding);
 
 /// The number of the group of a finding: the one of its side, or the last.
@@ -62,6 +67,9 @@ std::size_t group_of(const Judgement& judgement, const Finding& finding);
 std::vector<const Finding*> gravest_first(const Judgement& judgement);
 
 /// "out/ckpt against fixtures/llama".
-std::string title_of(const Judgement& judgement);
+std::string title_of(const Side& left, const Side& right);
+
+/// Whether what a finding is about was opened, and so judged.
+bool is_of_opened(const Finding& finding, std::span<const Side> sides);
 
 }  // namespace remesh

@@ -166,7 +166,7 @@ std::string junit_report(const Judgement& judgement) {
   }
   std::string text =
       fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" {}>\n",
-                  markup_escaped(fmt::format("remesh {} {}", judgement.verb, title_of(judgement))),
+                  markup_escaped(fmt::format("remesh {} {}", judgement.verb, judgement.title)),
                   counts_xml(tests, failures, skipped, judgement.seconds));
   for (std::size_t k = 0; k < suites.size(); ++k) {
     text +=

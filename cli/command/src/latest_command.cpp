@@ -15,12 +15,14 @@
 #include "exit_code.hpp"
 #include "hdf5_viewer.hpp"
 #include "latest_report.hpp"
+#include "layers.hpp"
 #include "machine.hpp"
 #include "program.hpp"
 #include "remesh/adapters/open.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/limited_file_system.hpp"
 #include "remesh/verify/first_whole.hpp"
+#include "reports.hpp"
 #include "text.hpp"
 
 namespace remesh {
@@ -29,6 +31,7 @@ namespace {
 struct Options {
   std::string run;
   std::string level = "quick";
+  ReportOptions reports;
   TalkOptions talk;
   WorkOptions work;
 };
@@ -66,8 +69,11 @@ Suspect suspect_of(const FileSystem& files, const StopFlag& stop, const FileSyst
   return {[&files, &found, path](Findings& findings) {
             auto reader = open_reader(files, path, {}, findings);
             if (reader) {
-              found.format = reader->catalog().format;
-              found.mesh = reader->catalog().layout.mesh();
+              const Catalog& catalog = reader->catalog();
+              found.side.format = catalog.format;
+              found.side.mesh = catalog.layout.mesh();
+              found.side.opened = true;
+              found.side.layer_bytes = bytes_by_layer(catalog.tensors);
             }
             return reader;
           },
@@ -80,7 +86,8 @@ bool is_no_checkpoint(const RunEntry& entry, const Report& report) {
 }
 
 // Fills in all but the pointers.
-void search(const Options& options, Session& session, const TrainingRun& run, Latest& latest) {
+void search(const Options& options, const Reports& reports, Session& session,
+            const TrainingRun& run, Latest& latest) {
   Machine machine(options.work, session.out, session.stop);
   const LimitedFileSystem files(session.files, read_limit_of(options.work), &session.stop);
   const std::vector<std::size_t> order = newest_first(run);
@@ -89,13 +96,19 @@ void search(const Options& options, Session& session, const TrainingRun& run, La
       machine.judge(), order.size(),
       [&](std::size_t k) {
         const RunEntry& entry = run.entries[order[k]];
+        const FileSystem::Path path = FileSystem::Path(options.run) / entry.name;
         found[k].entry = order[k];
-        return suspect_of(files, session.stop, FileSystem::Path(options.run) / entry.name, entry,
-                          found[k]);
+        found[k].side.path = path.string();
+        found[k].side.name = entry.name;
+        return suspect_of(files, session.stop, path, entry, found[k]);
       },
-      latest.level);
+      latest.level,
+      [&](std::size_t k, const Report& report) {
+        return reports.accepts(report.findings, found[k].side.opened);
+      });
   for (std::size_t k = 0; k < result.reports.size(); ++k) {
     found[k].report = result.reports[k];
+    if (result.refused[k]) found[k].side.opened = false;
     const RunEntry& entry = run.entries[order[k]];
     const bool is_other = is_no_checkpoint(entry, found[k].report);
     latest.holds_any = latest.holds_any || !is_other || entry.is_meant;
@@ -109,11 +122,13 @@ void search(const Options& options, Session& session, const TrainingRun& run, La
 
 int run(const Options& options, Session& session) {
   check_directory(options);
+  const Reports reports(options.reports, {options.run}, session);
   const TrainingRun run = read_run(session.files, options.run);
   Latest latest;
   latest.run_path = options.run;
+  latest.fail_from = reports.fail_from();
   latest.level = parse_level(options.level).value_or(Level::quick);
-  search(options, session, run, latest);
+  search(options, reports, session, run, latest);
   if (!latest.holds_any) {
     refuse(options, detect_format(session.files, options.run)
                         ? "it is a checkpoint itself, which `remesh verify` judges; name the "
@@ -124,7 +139,11 @@ int run(const Options& options, Session& session) {
   if (latest.found) newest = latest.found->entry;
   latest.findings = check_pointers(run, newest);
   latest.seconds = session.seconds();
+  Judgement judgement = judgement_of(latest);
+  reports.settle(judgement);
+  settle(judgement, latest);
   print_latest(run, latest, session.out);
+  reports.write(judgement, session.out);
   session.out.document(latest_json(run, latest));
   return newest ? exit_code::done : exit_code::no;
 }
@@ -136,11 +155,12 @@ CLI::App* add_latest(CLI::App& program, Request& request) {
   CLI::App* verb = add_verb(program, "latest",
                             "the newest checkpoint of a run that is whole, whatever a pointer says",
                             {"remesh latest RUN", "remesh verify \"$(remesh latest RUN -q)\"",
-                             "remesh latest RUN --level full --json"});
+                             "remesh latest RUN --level full --ignore RM541 --json"});
   verb->add_option("RUN", options->run, "a directory of checkpoints")->required();
   verb->add_option("--level", options->level,
                    "how each is judged: header, quick, full or deep, as by verify [quick]")
       ->check(CLI::IsMember({"header", "quick", "full", "deep"}));
+  add_report_options(*verb, options->reports);
   add_work_options(*verb, options->work);
   add_talk_options(*verb, options->talk);
   verb->callback([options, &request] {

@@ -10,6 +10,7 @@
 #include "remesh/core/budget.hpp"
 #include "run_report.hpp"
 #include "text.hpp"
+#include "verify_report.hpp"
 
 namespace remesh {
 namespace {
@@ -18,17 +19,18 @@ std::string path_of(const TrainingRun& run, const Latest& latest) {
   return (std::filesystem::path(latest.run_path) / run.entries[latest.found->entry].name).string();
 }
 
-// Of the errors the one that is most likely the cause.
-const Finding& first_error(const Report& report) {
+// Of the gravest the one that is most likely the cause.
+const Finding& first_reason(const Report& report) {
   return *std::ranges::min_element(report.findings, {}, [](const Finding& finding) {
     return std::pair(-static_cast<int>(finding.severity), std::string_view(finding.id));
   });
 }
 
-std::vector<std::string> error_ids(const Report& report) {
+// What makes a checkpoint not whole.
+std::vector<std::string> reason_ids(const Report& report, Severity fail_from) {
   std::set<std::string> ids;
   for (const Finding& finding : report.findings) {
-    if (finding.severity == Severity::error) ids.insert(finding.id);
+    if (finding.severity >= fail_from) ids.insert(finding.id);
   }
   return {ids.begin(), ids.end()};
 }
@@ -40,12 +42,14 @@ std::string placed(const Finding& finding) {
                      escaped(finding.message));
 }
 
-std::string rejection(const TrainingRun& run, const Found& found) {
-  const std::int64_t errors = found.report.count(Severity::error);
-  return fmt::format("not whole: {}: {}: {}{}", escaped(run.entries[found.entry].name),
-                     joined(error_ids(found.report)),
-                     errors > 1 ? fmt::format("{}, the first: ", counted(errors, "error")) : "",
-                     placed(first_error(found.report)));
+std::string rejection(const Latest& latest, const Found& found) {
+  const Finding& first = first_reason(found.report);
+  const std::int64_t alike = found.report.count(first.severity);
+  const char* const word = first.severity == Severity::error ? "error" : "warning";
+  return fmt::format("not whole: {}: {}: {}{}", escaped(found.side.name),
+                     joined(reason_ids(found.report, latest.fail_from)),
+                     alike > 1 ? fmt::format("{}, the first: ", counted(alike, word)) : "",
+                     placed(first));
 }
 
 // Others that may be called the newest with the same right.
@@ -75,18 +79,20 @@ void tell_ties(const TrainingRun& run, const Latest& latest, const Output& out) 
                        joined(names)));
 }
 
-Json rejected_json(const TrainingRun& run, const Found& found) {
-  return {
-      {"name", run.entries[found.entry].name}, {"step", step_json(run.entries[found.entry].step)},
-      {"format", text_or_null(found.format)},  {"errors", found.report.count(Severity::error)},
-      {"ids", error_ids(found.report)},        {"first", json_of(first_error(found.report))}};
+Json rejected_json(const TrainingRun& run, const Latest& latest, const Found& found) {
+  return {{"name", found.side.name},
+          {"step", step_json(run.entries[found.entry].step)},
+          {"format", text_or_null(found.side.format)},
+          {"errors", found.report.count(Severity::error)},
+          {"ids", reason_ids(found.report, latest.fail_from)},
+          {"first", json_of(first_reason(found.report))}};
 }
 
 Json found_json(const TrainingRun& run, const Found& found) {
-  return {{"name", run.entries[found.entry].name},
+  return {{"name", found.side.name},
           {"step", step_json(run.entries[found.entry].step)},
-          {"format", found.format},
-          {"mesh", found.mesh ? json_of(*found.mesh) : Json(nullptr)},
+          {"format", found.side.format},
+          {"mesh", found.side.mesh ? json_of(*found.side.mesh) : Json(nullptr)},
           {"tensors", found.report.tensors},
           {"findings", json_of(found.report.findings)}};
 }
@@ -97,8 +103,75 @@ const Finding& first_warning(const Report& report) {
   return *std::ranges::find(report.findings, Severity::warn, &Finding::severity);
 }
 
+// Newest first.
+std::vector<const Found*> judged_of(const Latest& latest) {
+  std::vector<const Found*> all;
+  for (const Found& found : latest.rejected) all.push_back(&found);
+  if (latest.found) all.push_back(&*latest.found);
+  return all;
+}
+
+// As they were before they were put into a judgement of several.
+std::vector<Finding> findings_of(const std::string& side, const Judgement& judgement) {
+  std::vector<Finding> all;
+  for (const Finding& finding : judgement.findings) {
+    if (finding.side != side) continue;
+    all.push_back(finding);
+    all.back().side.clear();
+  }
+  return all;
+}
+
+void add_judged(const Found& found, Judgement& judgement) {
+  judgement.sides.push_back(found.side);
+  const bool opened = found.side.opened;
+  judgement.groups.push_back(
+      {found.side.name, found.side.name, opened ? families_of(found.report) : std::string()});
+  for (Finding finding : found.report.findings) {
+    finding.side = found.side.name;
+    judgement.findings.push_back(std::move(finding));
+  }
+}
+
+Judgement judgement_of(const Latest& latest) {
+  Judgement judgement;
+  judgement.verb = "latest";
+  judgement.title = latest.run_path;
+  judgement.sides.push_back({.path = latest.run_path, .opened = true});
+  if (latest.found) {
+    judgement.sides.front().layer_bytes = latest.found->side.layer_bytes;
+    judgement.numbers = latest.found->report.numbers;
+  }
+  for (const Found* found : judged_of(latest)) add_judged(*found, judgement);
+  judgement.groups.push_back({"what pointers say", "", "1"});
+  judgement.findings.insert(judgement.findings.end(), latest.findings.begin(),
+                            latest.findings.end());
+  judgement.seconds = latest.seconds;
+  judgement.facts = {{"run", latest.run_path},
+                     {"newest whole", latest.found ? latest.found->side.name : "none"},
+                     {"level", std::string(to_string(latest.level))},
+                     {"judged", counted(std::ssize(judgement.sides) - 1, "checkpoint")},
+                     {"seconds", fmt::format("{:.2f}", latest.seconds)}};
+  return judgement;
+}
+
+void settle(Judgement& judgement, Latest& latest) {
+  latest.ignored = judgement.ignored;
+  latest.findings = findings_of("", judgement);
+  for (Found& found : latest.rejected) {
+    found.report.findings = findings_of(found.side.name, judgement);
+  }
+  judgement.failed = !latest.found;
+  if (!latest.found) return;
+  latest.found->report.findings = findings_of(latest.found->side.name, judgement);
+  judgement.fail_from = Severity::error;
+  for (Finding& finding : judgement.findings) {
+    finding.severity = std::min(finding.severity, Severity::warn);
+  }
+}
+
 void print_latest(const TrainingRun& run, const Latest& latest, Output& out) {
-  for (const Found& found : latest.rejected) out.talk(rejection(run, found));
+  for (const Found& found : latest.rejected) out.talk(rejection(latest, found));
   for (const Finding& finding : latest.findings) {
     out.talk(fmt::format("warning {}: {}", finding.id, escaped(finding.message)));
   }
@@ -106,27 +179,28 @@ void print_latest(const TrainingRun& run, const Latest& latest, Output& out) {
     out.warn(fmt::format("no checkpoint in '{}' is whole: {} judged at level {}",
                          escaped(latest.run_path), std::ssize(latest.rejected),
                          to_string(latest.level)));
+    for (const std::string& line : ignored_lines(latest.ignored)) out.detail(line);
     return;
   }
   tell_ties(run, latest, out);
   const Found& found = *latest.found;
-  out.detail(fmt::format("{}  {}  ({}, {}, {}, {}, judged at level {})", out.good("ok"),
-                         escaped(run.entries[found.entry].name),
-                         found.mesh ? describe(*found.mesh) : "mesh unknown", found.format,
-                         run.entries[found.entry].step
-                             ? fmt::format("step {}", *run.entries[found.entry].step)
-                             : "step unknown",
-                         counted(found.report.tensors, "tensor"), to_string(latest.level)));
+  out.detail(fmt::format(
+      "{}  {}  ({}, {}, {}, {}, judged at level {})", out.good("ok"), escaped(found.side.name),
+      found.side.mesh ? describe(*found.side.mesh) : "mesh unknown", found.side.format,
+      run.entries[found.entry].step ? fmt::format("step {}", *run.entries[found.entry].step)
+                                    : "step unknown",
+      counted(found.report.tensors, "tensor"), to_string(latest.level)));
   if (const std::int64_t warnings = found.report.count(Severity::warn); warnings > 0) {
     out.warn(fmt::format("warning: {} found in '{}', the first {}: {}; `remesh verify` lists them",
                          counted(warnings, "thing") + (warnings == 1 ? " was" : " were"),
-                         escaped(run.entries[found.entry].name), first_warning(found.report).id,
+                         escaped(found.side.name), first_warning(found.report).id,
                          escaped(first_warning(found.report).message)));
   }
   if (found.report.bytes_unprotected > 0) {
     out.detail(fmt::format("  not protected: {} have no recorded digest",
                            format_bytes(found.report.bytes_unprotected)));
   }
+  for (const std::string& line : ignored_lines(latest.ignored)) out.detail(line);
   out.line(path_of(run, latest));  // as it is: a script takes it
 }
 
@@ -138,10 +212,11 @@ Json latest_json(const TrainingRun& run, const Latest& latest) {
   document["checkpoint"] = latest.found ? found_json(run, *latest.found) : Json(nullptr);
   document["ties"] = ties(run, latest);
   Json rejected = Json::array();
-  for (const Found& found : latest.rejected) rejected.push_back(rejected_json(run, found));
+  for (const Found& found : latest.rejected) rejected.push_back(rejected_json(run, latest, found));
   document["rejected"] = std::move(rejected);
   document["pointers"] = json_of(std::span(run.pointers));
   document["findings"] = json_of(latest.findings);
+  add_ignored(document, latest.ignored);
   document["seconds"] = latest.seconds;
   return document;
 }

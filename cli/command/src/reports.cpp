@@ -29,15 +29,6 @@ ProjectFile project_file(const std::string& config, const FileSystem& files) {
   return parse_project_file(read_text(files, path, most_project_bytes), path);
 }
 
-// Whether what a finding is about was opened. One of no side is about both.
-bool is_of_opened(const Finding& finding, std::span<const Side> sides) {
-  for (std::size_t k = 0; k < sides.size(); ++k) {
-    const bool is_meant = finding.side.empty() || (finding.side == "left") == (k == 0);
-    if (is_meant && !sides[k].opened) return false;
-  }
-  return true;
-}
-
 using Given = std::pair<std::string, std::string>;  // flag, value
 
 std::vector<Given> files_of(const ReportOptions& options) {
@@ -136,6 +127,12 @@ Reports::Reports(const ReportOptions& options, std::vector<std::string> judged,
 std::string Reports::level(const std::string& asked_for, const std::string& usual) const {
   if (!asked_for.empty()) return asked_for;
   return project_.level.empty() ? usual : project_.level;
+}
+
+bool Reports::accepts(std::vector<Finding> findings, bool opened) const {
+  take_ignored(findings, rules_, today(), [opened](const Finding&) { return opened; });
+  return std::ranges::none_of(
+      findings, [this](const Finding& finding) { return finding.severity >= fail_from_; });
 }
 
 void Reports::settle(Judgement& judgement) const {

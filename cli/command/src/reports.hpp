@@ -52,6 +52,12 @@ class Reports {
   /// The one that was asked for, or that of remesh.toml, or the usual one.
   std::string level(const std::string& asked_for, const std::string& usual) const;
 
+  /// Whether none of the findings about a side that counts is at or above --fail-on.
+  bool accepts(std::vector<Finding> findings, bool opened) const;
+
+  /// From which severity on a finding is failure.
+  Severity fail_from() const noexcept { return fail_from_; }
+
   /// Moves to `ignored` what is to be ignored, and fills in `fail_from`, and `failed` by what is
   /// left. Of a side that could not be opened nothing is ignored: it never becomes well so.
   void settle(Judgement& judgement) const;

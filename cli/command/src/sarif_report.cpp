@@ -204,7 +204,7 @@ Json sarif_report(const Judgement& judgement) {
       {"automationDetails", {{"id", fmt::format("remesh/{}/", judgement.verb)}}},
       {"invocations", Json::array({invocation_of(judgement, results.size())})},
       {"results", std::move(results)},
-      {"properties", {{"judged", title_of(judgement)}, {"facts", std::move(facts)}}}};
+      {"properties", {{"judged", judgement.title}, {"facts", std::move(facts)}}}};
   return {{"$schema",
            "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/"
            "sarif-schema-2.1.0.json"},

@@ -212,7 +212,10 @@ int run(Options options, Session& session) {
   options.level = reports.level(options.level, "full");
   Verdict verdict;
   verdict.side.path = options.path;
-  if (!options.against.empty()) verdict.against = Side{options.against, {}, {}, false, false};
+  if (!options.against.empty()) {
+    verdict.side.name = "left";
+    verdict.against = Side{.path = options.against, .name = "right"};
+  }
   if (!options.previous.empty()) {
     if (parse_level(options.level) < Level::full) {
       throw Error(Errc::invalid_argument,
@@ -220,7 +223,7 @@ int run(Options options, Session& session) {
                               "deep",
                               options.level));
     }
-    verdict.previous = Side{options.previous, {}, {}, false, false};
+    verdict.previous = Side{.path = options.previous};
   }
   if (options.key.empty()) {
     verdict.report = judge(options, session, verdict);

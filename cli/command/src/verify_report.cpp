@@ -175,12 +175,6 @@ Json previous_json(const Verdict& verdict) {
   return previous;
 }
 
-// What a level looks for in one checkpoint.
-std::string families_of(const Report& report) {
-  const bool has_numbers = (report.level == Level::deep && !report.subset) || report.since;
-  return has_numbers ? "123456" : "12346";
-}
-
 // Of what could not be opened nothing was looked for.
 std::vector<CheckGroup> groups_of(const Verdict& verdict) {
   const auto families = [&](const Side& side) {
@@ -203,10 +197,16 @@ void add_side_facts(const Side& side, const std::string& prefix, Judgement& judg
 
 }  // namespace
 
+std::string families_of(const Report& report) {
+  const bool has_numbers = (report.level == Level::deep && !report.subset) || report.since;
+  return has_numbers ? "123456" : "12346";
+}
+
 Judgement judgement_of(const Verdict& verdict) {
   const Report& report = verdict.report;
   Judgement judgement;
   judgement.verb = "verify";
+  judgement.title = verdict.against ? title_of(verdict.side, *verdict.against) : verdict.side.path;
   judgement.sides.push_back(verdict.side);
   if (verdict.against) judgement.sides.push_back(*verdict.against);
   judgement.groups = groups_of(verdict);

@@ -31,6 +31,9 @@ struct Verdict {
   double seconds = 0;
 };
 
+/// The families of findings that a checkpoint was judged by, as CheckGroup::families has them.
+std::string families_of(const Report& report);
+
 /// What the reports of all commands are made from: sides, groups of checks, findings and facts.
 Judgement judgement_of(const Verdict& verdict);
 
