@@ -134,17 +134,19 @@ void check_zeroed(const TwoSaves& saves, std::vector<Finding>& findings) {
 }  // namespace
 
 void check_since(const JudgeContext& context, const ReadNumbers& now, const ReadNumbers& before,
-                 Report& report) {
+                 const NamedSteps& named, Report& report) {
   Matched matched(now, before);
   matched.report(report.findings);
   const TwoSaves saves{now, before, std::move(matched.kept)};
   Since since;
   since.step = said_step(now);
+  if (!since.step) since.step = named.now;
   since.previous_step = said_step(before);
+  if (!since.previous_step) since.previous_step = named.previous;
   since.compared = std::ssize(saves.kept);
   since.changed = std::ranges::count_if(saves.kept, &Kept::changed);
   report.since = since;
-  check_unchanged(saves, since, report.findings);
+  check_unchanged(saves, since, named, report.findings);
   check_zeroed(saves, report.findings);
   check_ranges(context, saves, report.findings);
 }

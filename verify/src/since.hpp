@@ -29,10 +29,11 @@ struct TwoSaves {
 /// Holds a save against an earlier one: adds what it tells to `report.findings`, and
 /// `report.since`.
 void check_since(const JudgeContext& context, const ReadNumbers& now, const ReadNumbers& before,
-                 Report& report);
+                 const NamedSteps& named, Report& report);
 
 /// RM501: what training changes and is the same in both saves; steps that do not advance.
-void check_unchanged(const TwoSaves& saves, const Since& since, std::vector<Finding>& findings);
+void check_unchanged(const TwoSaves& saves, const Since& since, const NamedSteps& named,
+                     std::vector<Finding>& findings);
 
 /// RM512: tensors whose numbers no step of training makes of those that were there: multiplied by a
 /// power of two, far beyond the largest, zero or tiny where they were not. Counts alone tell

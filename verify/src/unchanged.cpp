@@ -110,8 +110,9 @@ std::string between(const Since& since) {
 
 class Unchanged {
  public:
-  Unchanged(const TwoSaves& saves, const Since& since, std::vector<Finding>& findings)
-      : saves_(saves), since_(since), moved_(saves), findings_(findings) {}
+  Unchanged(const TwoSaves& saves, const Since& since, const NamedSteps& named,
+            std::vector<Finding>& findings)
+      : saves_(saves), since_(since), named_(named), moved_(saves), findings_(findings) {}
 
   void run() {
     if (moved_.trained.empty()) return;
@@ -143,6 +144,7 @@ class Unchanged {
     const std::int64_t step = *since_.step;
     const std::int64_t previous = *since_.previous_step;
     if (step == previous && is_same_save()) {
+      if (named_.now && named_.previous && *named_.now > *named_.previous) return saved_twice(step);
       add(Severity::note,
           fmt::format("both are of step {}, and all {} tensors are the same: it is the same save, "
                       "copied, resharded or converted",
@@ -162,6 +164,18 @@ class Unchanged {
         "say --previous with an earlier save of the same run");
     finding.found = fmt::format("step {}", step);
     finding.expected = fmt::format("a step after {}", previous);
+  }
+
+  void saved_twice(std::int64_t step) {
+    Finding& finding =
+        add(Severity::error,
+            fmt::format("both are of step {}, and all {} tensors are the same, but their "
+                        "directories say steps {} and {}: one save was written under both names",
+                        step, saves_.kept.size(), *named_.previous, *named_.now),
+            fmt::format("go on from step {}; what training did until step {} is not in this save",
+                        step, *named_.now));
+    finding.found = fmt::format("step {}", step);
+    finding.expected = fmt::format("step {}", *named_.now);
   }
 
   void nothing_changed(Severity severity) {
@@ -274,14 +288,16 @@ class Unchanged {
 
   const TwoSaves& saves_;
   const Since& since_;
+  const NamedSteps& named_;
   const Movement moved_;
   std::vector<Finding>& findings_;
 };
 
 }  // namespace
 
-void check_unchanged(const TwoSaves& saves, const Since& since, std::vector<Finding>& findings) {
-  Unchanged(saves, since, findings).run();
+void check_unchanged(const TwoSaves& saves, const Since& since, const NamedSteps& named,
+                     std::vector<Finding>& findings) {
+  Unchanged(saves, since, named, findings).run();
 }
 
 }  // namespace remesh::detail

@@ -86,7 +86,7 @@ Report verify_against(const JudgeContext& context, const Suspect& left_suspect,
 }
 
 Report verify_since(const JudgeContext& context, const Suspect& suspect,
-                    std::unique_ptr<Reader> previous, Level level) {
+                    std::unique_ptr<Reader> previous, Level level, const NamedSteps& named) {
   detail::Judged later = detail::judge(context, suspect, level, {.numbers = true});
   if (!later.reader) return std::move(later.report);
   const detail::Judged earlier = detail::read_all(context, std::move(previous));
@@ -98,7 +98,7 @@ Report verify_since(const JudgeContext& context, const Suspect& suspect,
   if (level < Level::deep) detail::check_finite(now, report.findings);
   report.bytes_read += earlier.report.bytes_read;
   report_damage(earlier.report.findings, report.findings);
-  detail::check_since(context, now, before, report);
+  detail::check_since(context, now, before, named, report);
   detail::sort_findings(report.findings);
   return std::move(report);
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "machine.hpp"
 #include "program.hpp"
 #include "remesh/adapters/open.hpp"
+#include "remesh/adapters/run.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/limited_file_system.hpp"
 #include "remesh/store/seal.hpp"
@@ -26,6 +28,7 @@
 #include "reports.hpp"
 #include "signing_keys.hpp"
 #include "verify_report.hpp"
+#include "whole_path.hpp"
 
 namespace remesh {
 namespace {
@@ -66,6 +69,16 @@ Opener opener(const FileSystem& files, const std::string& from, const std::strin
   };
 }
 
+// A save that is kept for many steps says in its name which one it is of.
+NamedSteps named_steps(const Side& now, const Side& previous) {
+  const auto named = [](const Side& side) {
+    const std::filesystem::path path = side.path;
+    const auto step = step_in_name(path.filename().string());
+    return step ? step : step_in_name(whole_path(path).filename().string());  // "step-9/", a link
+  };
+  return {named(now), named(previous)};
+}
+
 // What a reader refuses, a judge reports: wrong bytes are the answer, not a failure to answer.
 bool is_answer(Errc code) {
   return code == Errc::corrupt || code == Errc::incomplete || code == Errc::unsafe;
@@ -103,7 +116,10 @@ Report judge(const Options& options, Session& session, Verdict& verdict) {
   const Suspect left{opener(files, options.from, options.seal, verdict.side),
                      hdf5_viewer(files, verdict.side.path, session.stop)};
   try {
-    if (previous) return verify_since(machine.judge(), left, std::move(previous), level);
+    if (previous) {
+      return verify_since(machine.judge(), left, std::move(previous), level,
+                          named_steps(verdict.side, *verdict.previous));
+    }
     if (!verdict.against) {
       return verify(machine.judge(), left, level, parse_subset(options.subset));
     }

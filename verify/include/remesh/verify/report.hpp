@@ -50,9 +50,15 @@ struct TensorNumbers {
   friend bool operator==(const TensorNumbers&, const TensorNumbers&) = default;
 };
 
+/// The steps that two saves are said to be of, by the names of their directories.
+struct NamedSteps {
+  std::optional<std::int64_t> now;       ///< of the judged one
+  std::optional<std::int64_t> previous;  ///< of the earlier one
+};
+
 /// What a checkpoint has in common with an earlier save.
 struct Since {
-  std::optional<std::int64_t> step;           ///< of the judged one, where it says it
+  std::optional<std::int64_t> step;  ///< of the judged one, where it says it, or its name does
   std::optional<std::int64_t> previous_step;  ///< of the earlier one
   std::int64_t compared = 0;  ///< tensors of one name, dtype and shape, sound in both
   std::int64_t changed = 0;   ///< of these

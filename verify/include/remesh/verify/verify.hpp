@@ -67,10 +67,11 @@ Report verify_against(const JudgeContext& context, const Suspect& left, const Su
 /// `previous`, whatever the layouts and formats of both: RM501, RM503, RM512, RM302, RM303, RM310
 /// (verify/README.md has the rules). Of the earlier one every byte is read; what is damaged there
 /// is not compared, which one warning tells. NaN and infinities (RM511) are looked for at `full`
-/// too.
-/// Throws as verify(). Preconditions: level >= full, and `previous` is not null.
+/// too. A save that does not say its step is of the `named` one; one that is there twice under
+/// names of two steps is told. Throws as verify(). Preconditions: level >= full, and `previous` is
+/// not null.
 Report verify_since(const JudgeContext& context, const Suspect& suspect,
-                    std::unique_ptr<Reader> previous, Level level);
+                    std::unique_ptr<Reader> previous, Level level, const NamedSteps& named = {});
 
 /// The digest of every tensor, in catalog order: recomputed from the bytes.
 /// Throws Error(corrupt) if the checkpoint does not verify while its bytes are read.
