@@ -21,7 +21,7 @@ Opener throwing(Errc code, const std::string& id) {
 class FirstWholeTest : public ::testing::Test {
  protected:
   // Judges these, and notes which.
-  FirstWhole search(const std::vector<Opener>& candidates) {
+  FirstWhole search(const std::vector<Opener>& candidates, const IsWhole& is_whole = has_no_error) {
     asked_.clear();
     return first_whole(
         machine_.judge(), candidates.size(),
@@ -29,7 +29,7 @@ class FirstWholeTest : public ::testing::Test {
           asked_.push_back(k);
           return Suspect(candidates[k]);
         },
-        Level::header);
+        Level::header, is_whole);
   }
 
   test::Machine machine_;
@@ -63,6 +63,23 @@ TEST_F(FirstWholeTest, AQuestionWithoutAnAnswerIsNotSkipped) {
     EXPECT_THROW(search({throwing(code, "RM703"), whole_}), Error) << to_string(code);
     EXPECT_THAT(asked_, ElementsAre(0));
   }
+}
+
+TEST_F(FirstWholeTest, WhoeverAsksSaysWhatIsWhole) {
+  const FirstWhole found =
+      search({whole_, whole_, whole_}, [](std::size_t k, const Report& report) {
+        EXPECT_EQ(report.tensors, 66);
+        return k == 1;
+      });
+  EXPECT_EQ(found.candidate, 1U);
+  EXPECT_EQ(found.refused, std::vector<bool>({false, false}));
+}
+
+TEST_F(FirstWholeTest, WhatIsRefusedIsNotWholeWhoeverAsks) {
+  const FirstWhole found =
+      search({throwing(Errc::corrupt, "RM202")}, [](std::size_t, const Report&) { return true; });
+  EXPECT_EQ(found.candidate, std::nullopt);
+  EXPECT_EQ(found.refused, std::vector<bool>({true}));
 }
 
 TEST_F(FirstWholeTest, OfNoneNoneIsWhole) { EXPECT_EQ(search({}).candidate, std::nullopt); }
