@@ -22,8 +22,15 @@ struct Judged {
 };
 
 Judged judged(const JudgeContext& context, const Suspect& suspect, Level level) {
+  bool opened = false;
+  const Opener open = [&](Findings& findings) {
+    auto reader = suspect.open(findings);
+    opened = reader != nullptr;
+    return reader;
+  };
   try {
-    return {verify(context, suspect, level), false};
+    Report report = verify(context, Suspect(open, suspect.view), level);
+    return {std::move(report), !opened};
   } catch (const Error& error) {
     if (!is_answer(error.code())) throw;
     Report report;

@@ -72,7 +72,6 @@ Suspect suspect_of(const FileSystem& files, const StopFlag& stop, const FileSyst
               const Catalog& catalog = reader->catalog();
               found.side.format = catalog.format;
               found.side.mesh = catalog.layout.mesh();
-              found.side.opened = true;
               found.side.layer_bytes = bytes_by_layer(catalog.tensors);
             }
             return reader;
@@ -103,12 +102,10 @@ void search(const Options& options, const Reports& reports, Session& session,
         return suspect_of(files, session.stop, path, entry, found[k]);
       },
       latest.level,
-      [&](std::size_t k, const Report& report) {
-        return reports.accepts(report.findings, found[k].side.opened);
-      });
+      [&](std::size_t, const Report& report) { return reports.accepts(report.findings); });
   for (std::size_t k = 0; k < result.reports.size(); ++k) {
     found[k].report = result.reports[k];
-    if (result.refused[k]) found[k].side.opened = false;
+    found[k].side.opened = !result.refused[k];
     const RunEntry& entry = run.entries[order[k]];
     const bool is_other = is_no_checkpoint(entry, found[k].report);
     latest.holds_any = latest.holds_any || !is_other || entry.is_meant;

@@ -52,8 +52,8 @@ class Reports {
   /// The one that was asked for, or that of remesh.toml, or the usual one.
   std::string level(const std::string& asked_for, const std::string& usual) const;
 
-  /// Whether none of the findings about a side that counts is at or above --fail-on.
-  bool accepts(std::vector<Finding> findings, bool opened) const;
+  /// Whether none of the findings about a side, which was opened, counts at or above --fail-on.
+  bool accepts(std::vector<Finding> findings) const;
 
   /// From which severity on a finding is failure.
   Severity fail_from() const noexcept { return fail_from_; }

@@ -15,7 +15,7 @@ struct FirstWhole {
   std::optional<std::size_t> candidate;
   /// Of each candidate that was judged, in their order; the last one is `candidate`'s, if any is.
   std::vector<Report> reports;
-  std::vector<bool> refused;  ///< of each of them: by its reader, so that it was not judged
+  std::vector<bool> refused;  ///< of each of them: it was not opened, or its reader gave up
 };
 
 /// Whether a candidate that was judged is whole, by what was found.
