@@ -323,10 +323,10 @@ bool same_figures(const TensorDiff& a, const TensorDiff& b) {
   };
   return a.likeness == b.likeness && a.differing == b.differing && a.beyond == b.beyond &&
          a.nans == b.nans && a.infinite == b.infinite && a.not_finite == b.not_finite &&
-         a.max_ulps == b.max_ulps &&
-         a.histogram == b.histogram && a.max_absolute == b.max_absolute &&
-         a.max_difference == b.max_difference && a.mean_absolute == b.mean_absolute &&
-         a.relative_l2 == b.relative_l2 && a.cosine == b.cosine && same_first();
+         a.max_ulps == b.max_ulps && a.histogram == b.histogram &&
+         a.max_absolute == b.max_absolute && a.max_difference == b.max_difference &&
+         a.mean_absolute == b.mean_absolute && a.relative_l2 == b.relative_l2 &&
+         a.cosine == b.cosine && same_first();
 }
 
 Tolerance drawn_tolerance(test::Arbitrary& arbitrary) {
