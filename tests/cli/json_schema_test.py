@@ -53,11 +53,16 @@ ROWS = [
     ("diff", 1, "diff {ckpt} {changed}"),
     ("diff", 0, "diff {ckpt} {changed} --max-ulps 1000 --atol 1e9 --include *norm*"),
     ("diff", 1, "diff {state} {ckpt} --limit 3"),
+    ("diff", 1, "diff {ckpt} {nan}"),
+    ("diff", 0, "diff {ckpt} {changed} --ignore RM311"),
+    ("error", 5, "diff {cut} {ckpt}"),
     ("fingerprint", 0, "fingerprint {ckpt}"),
     ("fingerprint", 0, "fingerprint {ckpt} --algorithm blake2b"),
     ("fingerprint", 0, "fingerprint {ckpt} -o {new}"),
     ("fingerprint", 0, "fingerprint {hf} --check {lock}"),
     ("fingerprint", 1, "fingerprint {hf} --check {wrong_lock}"),
+    ("fingerprint", 1, "fingerprint {changed} --check {lock}"),
+    ("fingerprint", 1, "fingerprint {cut} --check {lock}"),
     ("fingerprint", 0, "fingerprint {hf} --check {wrong_lock} --ignore RM310 --ignore RM302"),
     ("error", 2, "fingerprint {hf} --ignore RM310"),
     ("seal", 0, "seal {own}"),
@@ -88,7 +93,7 @@ ROWS = [
     ("error", 5, "fingerprint {cut}"),
     ("error", 6, "inspect {hf} --from dcp"),
     ("error", 2, "plan {ckpt} --mesh tp=4 --io {lock}"),
-    ("error", 4, "bench io {new}"),
+    ("error", 7, "bench io {new}"),
     ("error", 9, "verify {ckpt} --memory 1MiB"),
     ("error", 10, "convert {hf} {ckpt}"),
 ]
@@ -129,6 +134,9 @@ def make_inputs(program, fixtures, scratch):
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(content)
+    places["nan"] = scratch / "nan"
+    shutil.copytree(places["hf"], places["nan"])
+    (places["nan"] / "model.safetensors").write_bytes(content[:-2] + b"\xc0\x7f")
     lines = places["lock"].read_text().splitlines()
     places["wrong_lock"].write_text("\n".join(lines[:-1]) + "\n")
     places["noted"] = scratch / "noted"

@@ -306,6 +306,22 @@ class Reports(unittest.TestCase):
         remesh("fingerprint", "good", "--check", "lock", "--ignore", "RM310", cwd=self.home)
         remesh("fingerprint", "good", "--junit", "j.xml", cwd=self.home, code=2)
 
+    def test_a_damaged_checkpoint_is_an_answer_to_a_lock_file_too(self):
+        remesh("fingerprint", "good", "-o", "lock", "-q", cwd=self.home)
+        shard = sorted(self.damaged().glob("shard-*"))[0]
+        shard.write_bytes(shard.read_bytes()[:-1000])
+        done = remesh("fingerprint", "bad", "--check", "lock", "--junit", "j.xml", "--sarif", "s.sarif", "--html", "h.html",
+                      "--ignore", "RM202", "--json", cwd=self.home, code=1)
+        document = json.loads(done.stdout)
+        self.assertEqual([finding["id"] for finding in document["findings"]], ["RM202"])
+        self.assertEqual((document["tensors"], document["ignored"]), ([], []), "of what was not read nothing is ignored")
+        root = ET.parse(self.home / "j.xml").getroot()
+        self.check_counts(root)
+        self.assertEqual((root.get("tests"), root.get("failures")), ("1", "1"))
+        results = json.loads((self.home / "s.sarif").read_text())["runs"][0]["results"]
+        self.assertEqual([result["ruleId"] for result in results], ["RM202"])
+        self.assertIn("RM202", (self.home / "h.html").read_text())
+
     def test_differences_are_reported_likewise(self):
         shutil.copytree(FIXTURES / "llama-gqa", self.home / "hf")
         file = self.home / "hf/model.safetensors"
@@ -321,7 +337,11 @@ class Reports(unittest.TestCase):
         self.assertIn("1 of 64 elements differ", (self.home / "d.html").read_text())
         done = remesh("diff", "good", "hf", "--ignore", "RM311:model.norm.weight", "--json", cwd=self.home)
         document = json.loads(done.stdout)
-        self.assertEqual((document["status"], len(document["ignored"])), ("different", 1))
+        self.assertEqual((document["status"], len(document["ignored"])), ("ignored", 1))
+        self.assertEqual((document["counts"]["different"], document["counts"]["ignored"]), (1, 1))
+        self.assertIn(document["next_step"], result["message"]["text"])
+        apart = remesh("diff", "good", "hf", "--include", "*norm*", "--ignore", "RM310", "--json", cwd=self.home, code=1)
+        self.assertEqual(json.loads(apart.stdout)["status"], "different")
         remesh("diff", "good", "hf", "--include", "*.mlp.*", cwd=self.home)
         remesh("diff", "good", "hf", "--html", "good/x", cwd=self.home, code=2)
 

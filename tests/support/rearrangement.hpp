@@ -82,4 +82,8 @@ inline ::testing::Matcher<const Finding&> says(const std::string& id, const std:
                           ::testing::Field(&Finding::message, ::testing::HasSubstr(words)));
 }
 
+inline ::testing::Matcher<const Finding&> advises(const std::string& words) {
+  return ::testing::Field(&Finding::next_step, ::testing::HasSubstr(words));
+}
+
 }  // namespace remesh::test

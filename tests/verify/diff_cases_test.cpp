@@ -74,9 +74,30 @@ TEST(Diff, NanIsEqualToItselfAlone) {
   EXPECT_EQ(found.nans, 2);
   EXPECT_EQ(found.infinite, 1);
   EXPECT_EQ(found.beyond, 3);
-  EXPECT_EQ(found.cosine, 1.0) << "over what is finite";
+  EXPECT_EQ(found.not_finite, 3);
+  EXPECT_FALSE(found.cosine.has_value()) << "of what is no number";
   EXPECT_THAT(found.histogram, IsEmpty());
   EXPECT_EQ(found.first->left, "nan");
+}
+
+TEST(Diff, NoFigureIsToldBesideWhatIsNotFinite) {
+  const std::uint64_t one = 0x3f80'0000;
+  for (const std::uint64_t wild : {0x7fc0'0000U, 0xff80'0000U}) {
+    // Equal on both sides, or on one side alone.
+    for (const std::uint64_t other : {wild, one}) {
+      SCOPED_TRACE(wild + other);
+      const auto found = only(of_words("w", DType::f32, {one, wild, one}),
+                              of_words("w", DType::f32, {one + 3, other, one}));
+      EXPECT_EQ(found.not_finite, 1);
+      EXPECT_EQ(found.differing, other == wild ? 1 : 2);
+      EXPECT_FALSE(found.max_ulps.has_value());
+      EXPECT_FALSE(found.max_absolute.has_value());
+      EXPECT_FALSE(found.mean_absolute.has_value());
+      EXPECT_FALSE(found.relative_l2.has_value());
+      EXPECT_FALSE(found.cosine.has_value());
+      EXPECT_THAT(found.histogram, ElementsAre(0, 0, 1)) << "what is finite is counted";
+    }
+  }
 }
 
 TEST(Diff, DtypesMustBeTheSameUnlessValuesAreAskedFor) {
@@ -91,7 +112,7 @@ TEST(Diff, DtypesMustBeTheSameUnlessValuesAreAskedFor) {
   const auto found = only(narrow, other, {.ulps = 1});
   EXPECT_EQ(found.differing, 3) << "a number, NaN, and the sign of an infinity";
   EXPECT_EQ(found.beyond, 2);
-  EXPECT_EQ(found.max_ulps, 1U) << "of f32";
+  EXPECT_THAT(found.histogram, ElementsAre(0, 1)) << "one ulp of f32";
 }
 
 TEST(Diff, IntegersOfAllSizesAreSubtractedExactly) {
@@ -157,6 +178,31 @@ TEST(Diff, PatternsChooseTensorsAndTheirStates) {
     EXPECT_EQ(error.code(), Errc::invalid_argument);
     EXPECT_THAT(error.what(), HasSubstr("`--include 'mpl.*'`: no tensor of either side"));
   }
+}
+
+TEST(Diff, AStateIsOfItsParameterThoughOneSideLostThat) {
+  const Dense weight = of_words("mlp.weight", DType::f32, {1});
+  const Dense state = of_words("mlp.weight@exp_avg", DType::f32, {1});
+  const Dense norm = of_words("norm.weight", DType::f32, {1});
+  const auto expect = [&](const DiffOptions& options, std::int64_t equal, std::int64_t left_out) {
+    for (const bool turned : {false, true}) {
+      const std::vector<Dense> whole{weight, state, norm};
+      const std::vector<Dense> lacking{state, norm};
+      const Diff found =
+          turned ? diff_of(lacking, whole, options) : diff_of(whole, lacking, options);
+      EXPECT_EQ(found.count(Likeness::equal), equal) << turned;
+      EXPECT_EQ(found.left_out, left_out) << turned;
+    }
+  };
+  expect({.include = {}, .exclude = {"mlp.weight"}, .tolerance = {}}, 1, 2);
+  expect({.include = {"mlp.weight"}, .exclude = {}, .tolerance = {}}, 1, 1);
+  expect({.include = {}, .exclude = {"norm.weight"}, .tolerance = {}}, 1, 1);
+  // Neither is of the other's side.
+  DiffOptions without;
+  without.exclude = {"mlp.weight"};
+  const Diff apart = diff_of({weight, norm}, {state, norm}, without);
+  EXPECT_THAT(apart.only_right, IsEmpty()) << "it is a state of what is left out";
+  EXPECT_EQ(apart.left_out, 2);
 }
 
 // ---- Names that belong together

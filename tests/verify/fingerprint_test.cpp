@@ -73,32 +73,26 @@ struct Defect {
 
 TEST(Fingerprint, RefusesWhatItDoesNotWrite) {
   const std::vector<Defect> defects{
-      {"", Errc::invalid_argument, "line 1"},
-      {"model.norm.weight bf16 [64] crc64xz:0123456789abcdef\n", Errc::invalid_argument, "line 1"},
+      {"", Errc::corrupt, "line 1"},
+      {"model.norm.weight bf16 [64] crc64xz:0123456789abcdef\n", Errc::corrupt, "line 1"},
       {"# remesh fingerprint 2\n", Errc::unsupported, "version 2"},
-      {"# remesh fingerprint 1\na f32 [1]\n", Errc::invalid_argument, "line 2"},
-      {"# remesh fingerprint 1\na f33 [1] crc64xz:0123456789abcdef\n", Errc::invalid_argument,
-       "line 2"},
-      {"# remesh fingerprint 1\na f32 [1,] crc64xz:0123456789abcdef\n", Errc::invalid_argument,
-       "line 2"},
-      {"# remesh fingerprint 1\na f32 [-1] crc64xz:0123456789abcdef\n", Errc::invalid_argument,
-       "line 2"},
-      {"# remesh fingerprint 1\na f32 [1] crc64xz:012\n", Errc::invalid_argument, "line 2"},
-      {"# remesh fingerprint 1\na%2 f32 [1] crc64xz:0123456789abcdef\n", Errc::invalid_argument,
-       "line 2"},
+      {"# remesh fingerprint 1\na f32 [1]\n", Errc::corrupt, "line 2"},
+      {"# remesh fingerprint 1\na f33 [1] crc64xz:0123456789abcdef\n", Errc::corrupt, "line 2"},
+      {"# remesh fingerprint 1\na f32 [1,] crc64xz:0123456789abcdef\n", Errc::corrupt, "line 2"},
+      {"# remesh fingerprint 1\na f32 [-1] crc64xz:0123456789abcdef\n", Errc::corrupt, "line 2"},
+      {"# remesh fingerprint 1\na f32 [1] crc64xz:012\n", Errc::corrupt, "line 2"},
+      {"# remesh fingerprint 1\na%2 f32 [1] crc64xz:0123456789abcdef\n", Errc::corrupt, "line 2"},
       {"# remesh fingerprint 1\na f32 [1] crc64xz:0123456789abcdef\n"
        "a f32 [1] crc64xz:0123456789abcdef\n",
-       Errc::invalid_argument, "line 3"},
-      {"# remesh fingerprint 1\n\n", Errc::invalid_argument, "line 2"},
+       Errc::corrupt, "line 3"},
+      {"# remesh fingerprint 1\n\n", Errc::corrupt, "line 2"},
       {"# remesh fingerprint 1\na f32 [1] sha256:00\n", Errc::unsupported,
        "line 2 has a digest of kind 'sha256', but this build reads crc64xz and blake2b"},
-      {"# remesh fingerprint 1\na f32 [1] blake2b:0123456789abcdef\n", Errc::invalid_argument,
-       "line 2"},
-      {"# remesh fingerprint 1\na f32 [1] crc64xz:0123456789ABCDEF\n", Errc::invalid_argument,
-       "line 2"},
+      {"# remesh fingerprint 1\na f32 [1] blake2b:0123456789abcdef\n", Errc::corrupt, "line 2"},
+      {"# remesh fingerprint 1\na f32 [1] crc64xz:0123456789ABCDEF\n", Errc::corrupt, "line 2"},
       {"# remesh fingerprint 1\na f32 [1] crc64xz:0123456789abcdef\n"
        "b f32 [1] blake2b:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n",
-       Errc::invalid_argument, "line 3 has a digest of another kind"},
+       Errc::corrupt, "line 3 has a digest of another kind"},
   };
   for (const Defect& defect : defects) {
     SCOPED_TRACE(defect.text);

@@ -25,6 +25,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
+using test::advises;
 using test::Bytes;
 using test::counted;
 using test::finds;
@@ -132,6 +133,7 @@ TEST_F(Rearranged, QueriesForTheOtherKindOfRotaryEmbedding) {
       "left side has the two halves by turns, as rotary embeddings want them that turn "
       "neighbours");
   EXPECT_EQ(findings[1].box, (Box{{0, 64}, {0, 64}}));
+  EXPECT_THAT(findings[1].next_step, HasSubstr("the permutation for the rotary embedding"));
 }
 
 TEST_F(Rearranged, BiasesToo) {
@@ -154,7 +156,8 @@ TEST_F(Rearranged, ColumnsOfAnOutputProjection) {
   EXPECT_THAT(judge(model), ElementsAre(AllOf(finds("RM521", o, "blocks(8)"),
                                               says("RM521",
                                                    "blocks of 8 columns stand in the order "
-                                                   "1, 0, 3, 2, 4, 5, 7, 6"))));
+                                                   "1, 0, 3, 2, 4, 5, 7, 6"),
+                                              advises("with the columns in the order of"))));
 }
 
 TEST_F(Rearranged, RowsInAnyOrder) {
@@ -175,7 +178,8 @@ TEST_F(Rearranged, ASquareMatrixThatIsTransposed) {
   const std::string o = "model.layers.5.self_attn.o_proj.weight";
   Model model(fixtures / "llama-gqa");
   model.set(o, transposed(model.get(o), 64, 2));
-  EXPECT_THAT(judge(model), ElementsAre(finds("RM523", o, "transpose")));
+  EXPECT_THAT(judge(model),
+              ElementsAre(AllOf(finds("RM523", o, "transpose"), advises("and transpose it"))));
 }
 
 TEST_F(Rearranged, LayersThatAreExchanged) {
@@ -189,6 +193,7 @@ TEST_F(Rearranged, LayersThatAreExchanged) {
         findings[0].message,
         "layers 3 and 4 are exchanged in 'model.layers': 18 tensors of the left checkpoint are, "
         "bit for bit, what the right one has under another number");
+    EXPECT_THAT(findings[0], advises("number them as the right checkpoint does"));
   }
 }
 
@@ -245,11 +250,13 @@ TEST_F(Rearranged, GateAndUp) {
     model.set(gate, model.get(up));
     model.set(up, was);
   }
-  EXPECT_THAT(judge(model),
-              ElementsAre(says("RM524",
-                               "'model.layers.1.mlp.gate_proj.weight' and "
-                               "'model.layers.1.mlp.up_proj.weight' are exchanged, and so are "
-                               "2 more pairs of tensors with such names: bit for bit")));
+  EXPECT_THAT(
+      judge(model),
+      ElementsAre(AllOf(says("RM524",
+                             "'model.layers.1.mlp.gate_proj.weight' and "
+                             "'model.layers.1.mlp.up_proj.weight' are exchanged, and so "
+                             "are 2 more pairs of tensors with such names: bit for bit"),
+                        advises("the name that the right checkpoint has for its numbers"))));
 }
 
 TEST_F(Rearranged, SeveralAtOnceAndDamageBeside) {

@@ -220,13 +220,14 @@ void fill_in(const PairCounts& counts, const Comparing& pair, TensorDiff& result
   result.beyond = counts.beyond;
   result.nans = counts.nans;
   result.infinite = counts.infinite;
-  const detail::Reading reading = detail::reading_of(pair.left->dtype);
-  if (reading == detail::Reading::bits) return;
+  if (!pair.elements.has_sums()) return;
   result.histogram.assign(counts.by_distance.begin(), counts.by_distance.end());
   while (!result.histogram.empty() && result.histogram.back() == 0) result.histogram.pop_back();
-  // Where all that differs is NaN or infinite, 0 would say that nothing is wrong.
-  if (result.histogram.empty() && counts.differing > 0) return;
-  const bool floats = reading == detail::Reading::floats;
+}
+
+// How far both are apart at most, where every element has a distance.
+void fill_in_maxima(const PairCounts& counts, const Comparing& pair, TensorDiff& result) {
+  const bool floats = detail::reading_of(pair.left->dtype) == detail::Reading::floats;
   (floats ? result.max_ulps : result.max_difference) = counts.most_distance;
   result.max_absolute = floats ? counts.most_absolute : static_cast<double>(counts.most_distance);
 }
@@ -246,13 +247,20 @@ void Differ::conclude(const Comparing& pair) const {
   TensorDiff& result = *pair.result;
   const PairCounts& counts = pair.counts;
   fill_in(counts, pair, result);
-  PairSums sums;
-  const bool is_equal = counts.differing == 0 && pair.one_dtype();
-  for (Index panel = 0; panel < pair.panels.count() && !is_equal; ++panel) {
-    add(sums, parts_[static_cast<std::size_t>(pair.first_part + panel)].sums);
-  }
-  if (!is_equal) fill_in(sums, result);
   if (counts.differing > 0) result.first = first_of(counts, *pair.left, *pair.right);
+  if (!pair.elements.has_sums()) return;
+  const bool is_equal = counts.differing == 0 && pair.one_dtype();
+  if (!is_equal) {
+    PairSums sums;
+    for (Index panel = 0; panel < pair.panels.count(); ++panel) {
+      add(sums, parts_[static_cast<std::size_t>(pair.first_part + panel)].sums);
+    }
+    result.not_finite = result.elements - sums.finite;
+    // A figure over the others alone would say that little is wrong.
+    if (result.not_finite > 0) return;
+    fill_in(sums, result);
+  }
+  fill_in_maxima(counts, pair, result);
 }
 
 Likeness likeness_of(const TensorDiff& result, bool one_dtype, const Tolerance& tolerance) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -23,13 +24,13 @@ class Patterns {
       : globs_(globs), used_(globs.size(), false) {}
 
   // Every pattern is tried, so that none is called unused because another one came first.
-  bool match(const std::string& name, const std::string* parameter) {
+  bool match(const std::string& name, const std::optional<std::string>& parameter) {
     bool any = false;
     for (std::size_t i = 0; i < globs_.size(); ++i) {
       const auto fits = [&](const std::string& text) {
         return fnmatch(globs_[i].c_str(), text.c_str(), 0) == 0;
       };
-      if (!fits(name) && (parameter == nullptr || !fits(*parameter))) continue;
+      if (!fits(name) && !(parameter && fits(*parameter))) continue;
       used_[i] = true;
       any = true;
     }
@@ -53,21 +54,18 @@ class Patterns {
 
 class Selecting {
  public:
-  explicit Selecting(const DiffOptions& options)
-      : include_(options.include), exclude_(options.exclude), all_(options.include.empty()) {}
-
-  std::vector<bool> chosen(const Catalog& catalog) {
-    const std::vector<std::int64_t> parameters = parameters_of(catalog.tensors);
-    std::vector<bool> chosen(catalog.tensors.size());
-    for (std::size_t i = 0; i < chosen.size(); ++i) {
-      const std::string* const parameter =
-          parameters[i] < 0 ? nullptr
-                            : &catalog.tensors[static_cast<std::size_t>(parameters[i])].name;
-      const std::string& name = catalog.tensors[i].name;
-      const bool included = include_.match(name, parameter) || all_;
-      chosen[i] = !exclude_.match(name, parameter) && included;
+  Selecting(const Catalog& left, const Catalog& right, const DiffOptions& options)
+      : include_(options.include), exclude_(options.exclude), all_(options.include.empty()) {
+    for (const Catalog* side : {&left, &right}) {
+      for (const TensorDesc& tensor : side->tensors) names_.insert(tensor.name);
     }
-    return chosen;
+  }
+
+  // A name means the same on both sides: one that lost a parameter may still have its states.
+  bool chooses(const std::string& name) {
+    const std::optional<std::string> parameter = parameter_of(name);
+    const bool included = include_.match(name, parameter) || all_;
+    return !exclude_.match(name, parameter) && included;
   }
 
   void require_all_used() const {
@@ -76,6 +74,13 @@ class Selecting {
   }
 
  private:
+  std::optional<std::string> parameter_of(const std::string& name) const {
+    const auto state = parse_state_name(name);
+    if (!state || !names_.contains(state->parameter)) return std::nullopt;
+    return std::string(state->parameter);
+  }
+
+  std::unordered_set<std::string_view> names_;  // of both sides
   Patterns include_;
   Patterns exclude_;
   bool all_;
@@ -84,22 +89,17 @@ class Selecting {
 }  // namespace
 
 Pairing pair_up(const Catalog& left, const Catalog& right, const DiffOptions& options) {
-  Selecting selecting(options);
-  const std::vector<bool> lefts = selecting.chosen(left);
-  const std::vector<bool> rights = selecting.chosen(right);
-  selecting.require_all_used();
-
+  Selecting selecting(left, right, options);
   std::unordered_map<std::string_view, std::size_t> named;
   named.reserve(right.tensors.size());
-  for (std::size_t r = 0; r < rights.size(); ++r) named.emplace(right.tensors[r].name, r);
+  for (std::size_t r = 0; r < right.tensors.size(); ++r) named.emplace(right.tensors[r].name, r);
   Pairing pairing;
-  std::vector<bool> met(rights.size());
-  // A name may be a state on one side alone, and so be wanted on that side alone.
-  for (std::size_t l = 0; l < lefts.size(); ++l) {
+  std::vector<bool> met(right.tensors.size());
+  for (std::size_t l = 0; l < left.tensors.size(); ++l) {
     const auto found = named.find(left.tensors[l].name);
     const bool both = found != named.end();
     if (both) met[found->second] = true;
-    if (!lefts[l] && !(both && rights[found->second])) {
+    if (!selecting.chooses(left.tensors[l].name)) {
       ++pairing.left_out;
     } else if (both) {
       pairing.pairs.push_back({l, found->second});
@@ -107,14 +107,15 @@ Pairing pair_up(const Catalog& left, const Catalog& right, const DiffOptions& op
       pairing.only_left.push_back(l);
     }
   }
-  for (std::size_t r = 0; r < rights.size(); ++r) {
+  for (std::size_t r = 0; r < met.size(); ++r) {
     if (met[r]) continue;
-    if (rights[r]) {
+    if (selecting.chooses(right.tensors[r].name)) {
       pairing.only_right.push_back(r);
     } else {
       ++pairing.left_out;
     }
   }
+  selecting.require_all_used();
   const auto name_of = [](const Catalog& catalog) {
     return [&catalog](std::size_t i) { return std::string_view(catalog.tensors[i].name); };
   };

@@ -51,9 +51,10 @@ long double total(const Lanes<Real>& lanes) noexcept {
 }
 
 // `left` and `right` give the values of both sides. Elements that take no part are 0 on both, and
-// so are those that fill up the last lanes.
-template <typename Real, typename Value>
-void add_sums(const Value& left, const Value& right, std::size_t count, PairSums& sums) noexcept {
+// so are those that fill up the last lanes. Returns the largest |left - right|.
+template <typename Real, typename Left, typename Right>
+Real add_sums(const Left& left, const Right& right, std::size_t count, PairSums& sums) noexcept {
+  Lanes<Real> most{};
   Lanes<Real> absolute{};
   Lanes<Real> squared{};
   Lanes<Real> lefts{};
@@ -64,7 +65,9 @@ void add_sums(const Value& left, const Value& right, std::size_t count, PairSums
       const Real l = left(i + lane);
       const Real r = right(i + lane);
       const Real difference = l - r;
-      absolute[lane] += std::abs(difference);
+      const Real apart = std::abs(difference);
+      most[lane] = most[lane] < apart ? apart : most[lane];
+      absolute[lane] += apart;
       squared[lane] += difference * difference;
       lefts[lane] += l * l;
       rights[lane] += r * r;
@@ -76,6 +79,7 @@ void add_sums(const Value& left, const Value& right, std::size_t count, PairSums
   sums.left_squared += total(lefts);
   sums.right_squared += total(rights);
   sums.product += total(products);
+  return *std::ranges::max_element(most);
 }
 
 std::size_t filled_up(Elements& side) noexcept {
@@ -149,11 +153,76 @@ struct ElementDiff::Sides {
   }
 };
 
+// Elements of both sides as f32, in which their own bits are the upper ones.
+struct ElementDiff::Floats {
+  using Words = std::array<std::uint32_t, Elements::most>;
+
+  std::size_t count = 0;
+  unsigned shift = 0;  // of their bits
+  Words left;
+  Words right;
+  Words steps;  // how many of the dtype they are apart
+
+  template <typename Word>
+  static void widen(std::span<const std::byte> bytes, unsigned shift, Words& into) noexcept {
+    for (std::size_t i = 0; i < bytes.size() / sizeof(Word); ++i) {
+      Word word = 0;
+      std::memcpy(&word, bytes.data() + i * sizeof(Word), sizeof(Word));
+      into[i] = static_cast<std::uint32_t>(word) << shift;
+    }
+  }
+
+  static std::uint32_t order(std::uint32_t bits) noexcept {
+    const std::uint32_t negative = 0U - (bits >> 31U);
+    return ((bits & 0x7fff'ffffU) ^ negative) - negative;
+  }
+
+  // Whether all are finite; and all steps, which otherwise mean nothing.
+  bool take_steps() noexcept {
+    std::uint32_t beyond = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      // Infinity and what is above it carries into the sign.
+      beyond |= (left[i] & 0x7fff'ffffU) + 0x0080'0000U;
+      beyond |= (right[i] & 0x7fff'ffffU) + 0x0080'0000U;
+      const std::uint32_t l = order(left[i]);
+      const std::uint32_t r = order(right[i]);
+      const bool less = static_cast<std::int32_t>(l) < static_cast<std::int32_t>(r);
+      steps[i] = (less ? r - l : l - r) >> shift;
+    }
+    return beyond >> 31U == 0;
+  }
+
+  Index num_same() const noexcept {
+    std::uint32_t same = 0;
+    for (std::size_t i = 0; i < count; ++i) same += left[i] == right[i] ? 1U : 0U;
+    return same;
+  }
+
+  std::uint32_t most_steps() const noexcept {
+    std::uint32_t most = 0;
+    for (std::size_t i = 0; i < count; ++i) most = std::max(most, steps[i]);
+    return most;
+  }
+
+  // Neighbours often fall into one bin, so they count in tables of their own.
+  void add_to(std::array<Index, PairCounts::num_distances>& bins) const noexcept {
+    std::array<std::array<std::uint32_t, 33>, num_lanes> tables{};
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t odd = std::uint64_t{2} * steps[i] + 1;  // so that no case is for 0
+      ++tables[i % num_lanes][static_cast<std::size_t>(std::bit_width(odd) - 1)];
+    }
+    for (const auto& table : tables) {
+      for (std::size_t k = 0; k < table.size(); ++k) bins[k] += table[k];
+    }
+  }
+};
+
 ElementDiff::ElementDiff(DType left, DType right, const Tolerance& tolerance)
     : left_(left),
       right_(right),
       common_(common_float(left, right)),
       reading_(reading_of(left)),
+      are_wide_(left == right && (left == DType::f32 || left == DType::bf16)),
       tolerance_(tolerance) {}
 
 void ElementDiff::compare(std::span<const std::byte> left, std::span<const std::byte> right,
@@ -163,6 +232,10 @@ void ElementDiff::compare(std::span<const std::byte> left, std::span<const std::
   Sides sides;
   for (std::size_t begin = 0; begin < total; begin += Elements::most) {
     const std::size_t some = std::min(Elements::most, total - begin);
+    if (compare_floats(part(left, left_, begin, some), part(right, right_, begin, some),
+                       first + static_cast<Index>(begin), counts, sums)) {
+      continue;
+    }
     decode(left_, part(left, left_, begin, some), sides.left);
     decode(right_, part(right, right_, begin, some), sides.right);
     if (left_ != right_) {
@@ -179,6 +252,54 @@ void ElementDiff::compare(std::span<const std::byte> left, std::span<const std::
     }
     add_sums(common_, sides.left, sides.right, sums);
   }
+}
+
+bool ElementDiff::compare_floats(std::span<const std::byte> left, std::span<const std::byte> right,
+                                 Index first, PairCounts& counts, PairSums& sums) const {
+  if (!are_wide_ || tolerance_.any()) return false;
+  Floats floats;
+  if (left_ == DType::f32) {
+    floats.count = left.size() / sizeof(std::uint32_t);
+    Floats::widen<std::uint32_t>(left, 0, floats.left);
+    Floats::widen<std::uint32_t>(right, 0, floats.right);
+  } else {
+    floats.count = left.size() / sizeof(std::uint16_t);
+    floats.shift = 16;
+    Floats::widen<std::uint16_t>(left, 16, floats.left);
+    Floats::widen<std::uint16_t>(right, 16, floats.right);
+  }
+  if (!floats.take_steps()) return false;
+  count_floats(floats, first, counts);
+  sums.finite += static_cast<Index>(floats.count);
+  for (; floats.count % num_lanes != 0; ++floats.count) {
+    floats.left[floats.count] = 0;
+    floats.right[floats.count] = 0;
+  }
+  using Values = std::array<float, Elements::most>;
+  const auto l = std::bit_cast<Values>(floats.left);
+  const auto r = std::bit_cast<Values>(floats.right);
+  const double most = add_sums<double>([&l](std::size_t i) { return static_cast<double>(l[i]); },
+                                       [&r](std::size_t i) { return static_cast<double>(r[i]); },
+                                       floats.count, sums);
+  counts.most_absolute = std::max(counts.most_absolute, most);
+  return true;
+}
+
+void ElementDiff::count_floats(const Floats& floats, Index first, PairCounts& counts) {
+  const Index same = floats.num_same();
+  const Index differing = static_cast<Index>(floats.count) - same;
+  if (differing == 0) return;
+  floats.add_to(counts.by_distance);
+  counts.by_distance[0] -= same;
+  counts.most_distance = std::max<std::uint64_t>(counts.most_distance, floats.most_steps());
+  counts.differing += differing;
+  counts.beyond += differing;
+  if (first > counts.first) return;
+  std::size_t i = 0;
+  while (floats.left[i] == floats.right[i]) ++i;
+  counts.first = first + static_cast<Index>(i);
+  counts.first_left = floats.left[i] >> floats.shift;
+  counts.first_right = floats.right[i] >> floats.shift;
 }
 
 void ElementDiff::add_equal(std::span<const std::byte> both, PairSums& sums) const {

@@ -62,9 +62,13 @@ class ElementDiff {
 
  private:
   struct Sides;
+  struct Floats;
 
   void compare_bits(std::span<const std::byte> left, std::span<const std::byte> right, Index first,
                     PairCounts& counts) const;
+  bool compare_floats(std::span<const std::byte> left, std::span<const std::byte> right,
+                      Index first, PairCounts& counts, PairSums& sums) const;
+  static void count_floats(const Floats& floats, Index first, PairCounts& counts);
   void count(const Sides& sides, Index first, PairCounts& counts) const;
   void count_finite(const Sides& sides, Index first, PairCounts& counts) const;
   void count_one(const Sides& sides, std::size_t i, Index number, PairCounts& counts) const;
@@ -74,6 +78,7 @@ class ElementDiff {
   DType right_;
   DType common_;
   Reading reading_;
+  bool are_wide_;  // f32, or its upper half
   Tolerance tolerance_;
 };
 

@@ -139,7 +139,7 @@ void check_kind(std::string_view line, int number, std::string_view where) {
 
 void check_first_line(std::string_view line, std::string_view where) {
   if (!line.starts_with(first_words)) {
-    throw Error(Errc::invalid_argument,
+    throw Error(Errc::corrupt,
                 fmt::format("cannot read {}: line 1 is not '{}{}'; it is no fingerprint", where,
                             first_words, version));
   }
@@ -235,13 +235,12 @@ std::vector<FingerprintLine> parse_fingerprint(std::string_view text, std::strin
     check_kind(line, number, where);
     auto parsed = parse_line(line);
     if (!parsed || (!lines.empty() && lines.back().name >= parsed->name)) {
-      throw Error(Errc::invalid_argument,
-                  fmt::format("cannot read {}: line {} is {}", where, number,
-                              parsed ? "not after the one before it, by name"
-                                     : "not 'NAME DTYPE [SHAPE] DIGEST'"));
+      throw Error(Errc::corrupt, fmt::format("cannot read {}: line {} is {}", where, number,
+                                             parsed ? "not after the one before it, by name"
+                                                    : "not 'NAME DTYPE [SHAPE] DIGEST'"));
     }
     if (!lines.empty() && kind_of(lines.back().digest) != kind_of(parsed->digest)) {
-      throw Error(Errc::invalid_argument,
+      throw Error(Errc::corrupt,
                   fmt::format("cannot read {}: line {} has a digest of another kind than the line "
                               "before it",
                               where, number));

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -68,6 +69,26 @@ OrderHints hints_of(const Reader& reader) {
   } catch (const Error&) {
     return {};  // it only makes sentences clearer
   }
+}
+
+// What undoes it. Which side is right nobody can tell from here; the right one is the reference.
+std::string advice_on(const OrderName& order, std::string_view noun) {
+  const auto is = [&](std::string_view name) { return order.name.starts_with(name); };
+  if (order.id == "RM522") {
+    return "convert again with queries, keys and values in the groups of the right checkpoint";
+  }
+  if (is("interleave") || is("deinterleave")) {
+    return "convert again with the permutation for the rotary embedding of the model that is to "
+           "read it, once";
+  }
+  if (is("exchange_halves")) {
+    return "convert again with both parts in the order of the right checkpoint: gate and up, or "
+           "the halves of each head";
+  }
+  if (is("transpose_blocks")) {
+    return "convert again, and join fused parts whole, not rank by rank";
+  }
+  return fmt::format("convert again with the {} in the order of the right checkpoint", noun);
 }
 
 // Two steps of one training differ in each tensor, and nothing explains it: to read them all once
@@ -177,12 +198,14 @@ class Explainer {
     }
     if (!is_transpose(left, right, desc)) return std::nullopt;
     const char* const which = desc.extent.ndim() > 2 ? " in its last two dims" : "";
-    return about(
+    Finding finding = about(
         "RM523", pair, "transpose",
         fmt::format("the left side is, bit for bit, the transpose of the right one{}{}", which,
                     desc == right_desc(pair)
                         ? ""
                         : fmt::format(", {}", to_string(right_desc(pair).extent))));
+    finding.next_step = "convert again, and transpose it as the right checkpoint has it";
+    return finding;
   }
 
   Finding reordered(const Pair& pair, const SliceHashes& left, const SliceHashes& right,
@@ -193,9 +216,12 @@ class Explainer {
     }
     const std::string noun = noun_of(left_desc(pair), static_cast<int>(dim));
     const OrderName order = name_order(left.of_dim[dim], right.of_dim[dim], noun, *hints_);
-    return about(order.id.c_str(), pair, order.name,
-                 fmt::format("the left side has the {} of the right one in another order, {}: {}",
-                             noun, order.name, order.words));
+    Finding finding =
+        about(order.id.c_str(), pair, order.name,
+              fmt::format("the left side has the {} of the right one in another order, {}: {}",
+                          noun, order.name, order.words));
+    finding.next_step = advice_on(order, noun);
+    return finding;
   }
 
   std::optional<Finding> multiplied(const Pair& pair) {

@@ -217,12 +217,12 @@ class Search {
     return pairs;
   }
 
-  void add(std::string message, std::vector<std::size_t> pairs) {
+  void add(std::string message, std::string next_step, std::vector<std::size_t> pairs) {
     std::ranges::sort(pairs);
     Finding finding;
     finding.id = "RM524";
     finding.message = std::move(message);
-    finding.next_step = "number them as the right checkpoint does, and convert again";
+    finding.next_step = std::move(next_step);
     found_.push_back({std::move(finding), std::move(pairs)});
   }
 
@@ -234,7 +234,7 @@ class Search {
                       place_and(key.second, group.prefixes),
                       count == 1 ? "1 tensor" : fmt::format("{} tensors", count),
                       count == 1 ? "is" : "are"),
-          group.pairs);
+          "number them as the right checkpoint does, and convert again", group.pairs);
     }
   }
 
@@ -305,6 +305,8 @@ class Search {
                         : fmt::format(", and so are {} more {} of tensors with such names", more,
                                       names.size() == 2 ? (more == 1 ? "pair" : "pairs")
                                                         : (more == 1 ? "set" : "sets"))),
+        "give each of them the name that the right checkpoint has for its numbers, and convert "
+        "again",
         std::move(pairs));
   }
 

@@ -50,7 +50,7 @@ void print(const MachineRates& rates, const Options& options, Output& out) {
 int run(const Options& options, Session& session) {
   const auto place = session.files.look(FileSystem::Path(options.directory) / ".");
   if (!place || place->kind != EntryKind::directory) {
-    throw Error(Errc::not_found,
+    throw Error(Errc::io,
                 fmt::format("cannot measure {}: there is no such directory", options.directory));
   }
   if (!options.work.read_limit.empty()) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <limits>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "command.hpp"
 #include "common_options.hpp"
@@ -44,6 +46,20 @@ std::size_t most_listed(const Options& options) {
   return limit == 0 ? std::numeric_limits<std::size_t>::max() : static_cast<std::size_t>(limit);
 }
 
+// Numbers alone do not show that rows, parts, layers or experts stand elsewhere.
+std::string next_step_of(const Options& options, const Differences& differences) {
+  const auto& left = differences.left.reader.catalog().tensors;
+  const auto& right = differences.right.reader.catalog().tensors;
+  const bool any = std::ranges::any_of(differences.diff.tensors, [&](const TensorDiff& tensor) {
+    return tensor.likeness == Likeness::different &&
+           left[tensor.left].dtype == right[tensor.right].dtype;
+  });
+  if (!any) return {};
+  return fmt::format(
+      "`remesh verify {} --against {}{}` tells whether numbers are merely rearranged", options.left,
+      options.right, options.from.empty() ? "" : " --from " + options.from);
+}
+
 int run(const Options& options, Session& session) {
   check_format("--from", options.from);
   const Reports reports(options.reports, {options.left, options.right}, session);
@@ -57,11 +73,13 @@ int run(const Options& options, Session& session) {
                           options.diff.tolerance,
                           diff(machine.judge(), *left, *right, options.diff)};
   differences.seconds = session.seconds();
+  differences.next_step = next_step_of(options, differences);
   Judgement judgement = judgement_of(differences);
   reports.settle(judgement);
-  // What differs is a finding; where nothing was compared there is none, and no equality.
-  const bool differs = !differences.diff.same() && judgement.ignored.findings.empty();
-  judgement.failed = judgement.failed || differs;
+  // Whatever is ignored: where nothing was compared there is no equality.
+  judgement.failed = judgement.failed || differences.diff.tensors.empty();
+  differences.failed = judgement.failed;
+  differences.ignored = judgement.ignored.findings.size();
   print_differences(differences, most_listed(options), session.out);
   print_ignored(judgement.ignored, session.out);
   reports.write(judgement, session.out);

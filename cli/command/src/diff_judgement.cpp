@@ -41,6 +41,9 @@ Finding different(const TensorDiff& tensor, const TensorDesc& left, const Tensor
   std::string message = fmt::format("{}: {} of {} elements differ", to_string(left),
                                     tensor.differing, tensor.elements);
   if (tensor.max_ulps) message += fmt::format(", by at most {} ulps", *tensor.max_ulps);
+  if (const Index wild = tensor.nans + tensor.infinite; wild > 0) {
+    message += fmt::format(", {} of them NaN or infinite", wild);
+  }
   Finding finding = about("RM311", left, std::move(message));
   if (tensor.first) {
     const std::vector<Index>& index = tensor.first->index;
@@ -70,6 +73,8 @@ Judgement judgement_of(const Differences& differences) {
   for (const TensorDiff& tensor : diff.tensors) {
     if (tensor.likeness == Likeness::equal || tensor.likeness == Likeness::within) continue;
     judgement.findings.push_back(different(tensor, left[tensor.left], right[tensor.right]));
+    Finding& finding = judgement.findings.back();
+    if (finding.id == "RM311") finding.next_step = differences.next_step;
   }
   for (const std::size_t k : diff.only_left) {
     judgement.findings.push_back(

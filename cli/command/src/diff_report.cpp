@@ -49,6 +49,7 @@ std::string element_text(DType dtype, const std::string& value, std::uint64_t bi
 
 // How far apart it is at most, in one figure.
 std::string worst_text(const TensorDiff& tensor) {
+  if (tensor.not_finite > 0) return "max unknown";
   if (tensor.histogram.empty()) return {};
   if (tensor.max_ulps) return "max " + ulps_text(*tensor.max_ulps);
   if (tensor.max_difference) return fmt::format("max {}", *tensor.max_difference);
@@ -98,6 +99,12 @@ std::string cosine_text(const TensorDiff& tensor) {
 
 void print_figures(const TensorDiff& tensor, Output& out) {
   std::vector<std::string> parts;
+  if (tensor.not_finite > 0) {
+    parts.push_back(fmt::format("no figures: {} NaN or infinite",
+                                tensor.not_finite == 1
+                                    ? "1 element is"
+                                    : fmt::format("{} elements are", tensor.not_finite)));
+  }
   add_if_any(parts, figure("|difference| max", tensor.max_absolute));
   const char* const mean = tensor.max_absolute ? "mean" : "mean |difference|";
   add_if_any(parts, figure(mean, tensor.mean_absolute));
@@ -108,7 +115,8 @@ void print_figures(const TensorDiff& tensor, Output& out) {
   if (!parts.empty()) out.detail("       " + joined(parts));
   const std::string histogram = histogram_text(tensor);
   if (histogram.empty()) return;
-  out.detail(fmt::format("       {}  {}", tensor.max_ulps ? "ulps" : "differences", histogram));
+  out.detail(
+      fmt::format("       {}  {}", tensor.max_difference ? "differences" : "ulps", histogram));
 }
 
 void print_details(const Differences& all, const TensorDiff& tensor, Output& out) {
@@ -126,16 +134,18 @@ std::string side_text(const DiffSide& side) {
                      counted(std::ssize(catalog.tensors), "tensor"));
 }
 
-std::string verdict_word(const Diff& diff, const Output& out) {
-  if (!diff.same()) return out.bad("DIFFERENT");
-  return out.good(diff.count(Likeness::within) > 0 ? "within the tolerance" : "equal");
+std::string verdict_word(const Differences& all, const Output& out) {
+  const std::string_view status = status_of(all);
+  if (status == "different") return out.bad("DIFFERENT");
+  if (status == "ignored") return out.warned("different, which is ignored");
+  return out.good(status == "within" ? "within the tolerance" : "equal");
 }
 
 void print_head(const Differences& all, Output& out) {
   const Diff& diff = all.diff;
   out.line(fmt::format("{}  against  {}", describe(all.left.reader.catalog().layout.mesh()),
                        describe(all.right.reader.catalog().layout.mesh())));
-  out.line(fmt::format("{}  {}  against  {}  {}", verdict_word(diff, out), side_text(all.left),
+  out.line(fmt::format("{}  {}  against  {}  {}", verdict_word(all, out), side_text(all.left),
                        side_text(all.right), format_seconds(all.seconds)));
   std::vector<std::string> counts{fmt::format("= {} equal", diff.count(Likeness::equal))};
   counts.reserve(6);
@@ -209,10 +219,20 @@ const TensorDiff* worst_by(const Diff& diff, std::optional<Figure> TensorDiff::*
   return worst;
 }
 
+// "3 NaN or infinite of 'w'": nothing is further away.
+std::string most_infinite(const Differences& all) {
+  const auto count = [](const TensorDiff& tensor) { return tensor.nans + tensor.infinite; };
+  const auto worst = std::ranges::max_element(all.diff.tensors, {}, count);
+  if (count(*worst) == 0) return {};
+  return fmt::format("{} NaN or infinite of '{}'", count(*worst),
+                     escaped(left_of(all, *worst).name));
+}
+
 // Where to look first, in a list that is in the order of names.
 void print_worst(const Differences& all, Output& out) {
   if (num_unequal(all.diff) < 2) return;
   std::vector<std::string> parts;
+  add_if_any(parts, most_infinite(all));
   if (const TensorDiff* worst = worst_by(all.diff, &TensorDiff::relative_l2)) {
     parts.push_back(fmt::format("relative L2 {:.6g} of '{}'", *worst->relative_l2,
                                 escaped(left_of(all, *worst).name)));
@@ -270,6 +290,7 @@ Json tensor_json(const Differences& all, const TensorDiff& tensor) {
           {"beyond_tolerance", tensor.beyond},
           {"nan", tensor.nans},
           {"infinite", tensor.infinite},
+          {"not_finite", tensor.not_finite},
           {"max_ulps", figure_json(tensor.max_ulps)},
           {"max_difference", figure_json(tensor.max_difference)},
           {"max_absolute", figure_json(tensor.max_absolute)},
@@ -291,12 +312,14 @@ Json single_json(const DiffSide& side, const std::vector<std::size_t>& numbers, 
   return list;
 }
 
-std::string_view status_of(const Diff& diff) {
-  if (!diff.same()) return "different";
+}  // namespace
+
+std::string_view status_of(const Differences& differences) {
+  const Diff& diff = differences.diff;
+  if (differences.failed) return "different";
+  if (!diff.same()) return "ignored";
   return diff.count(Likeness::within) > 0 ? "within" : "equal";
 }
-
-}  // namespace
 
 void print_differences(const Differences& differences, std::size_t most, Output& out) {
   print_head(differences, out);
@@ -311,13 +334,16 @@ void print_differences(const Differences& differences, std::size_t most, Output&
         "  hint: the values are the same, only dtypes are not; `--atol 0` asks for values alone");
   }
   if (!diff.hint.empty()) out.line(fmt::format("  hint: {}", escaped(diff.hint)));
+  if (differences.failed && !differences.next_step.empty()) {
+    out.detail(fmt::format("  hint: {}", escaped(differences.next_step)));
+  }
 }
 
 Json differences_json(const Differences& differences, std::size_t most) {
   const Diff& diff = differences.diff;
   const Tolerance& tolerance = differences.tolerance;
   Json document = new_document("diff");
-  document["status"] = status_of(diff);
+  document["status"] = status_of(differences);
   document["left"] = side_json(differences.left);
   document["right"] = side_json(differences.right);
   document["tolerance"] = {{"atol", figure_json(tolerance.absolute)},
@@ -329,7 +355,8 @@ Json differences_json(const Differences& differences, std::size_t most) {
                         {"not_compared", diff.count(Likeness::not_compared)},
                         {"only_left", diff.only_left.size()},
                         {"only_right", diff.only_right.size()},
-                        {"left_out", diff.left_out}};
+                        {"left_out", diff.left_out},
+                        {"ignored", differences.ignored}};
   document["bytes_read"] = diff.bytes_read;
   document["seconds"] = differences.seconds;
   Json tensors = Json::array();
@@ -340,6 +367,7 @@ Json differences_json(const Differences& differences, std::size_t most) {
   document["only_left"] = single_json(differences.left, diff.only_left, most);
   document["only_right"] = single_json(differences.right, diff.only_right, most);
   document["hint"] = text_or_null(diff.hint);
+  document["next_step"] = text_or_null(differences.next_step);
   return document;
 }
 

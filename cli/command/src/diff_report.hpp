@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "json_parts.hpp"
 #include "output.hpp"
@@ -24,7 +25,13 @@ struct Differences {
   Tolerance tolerance;
   Diff diff;
   double seconds = 0;
+  std::string next_step;    ///< what tells more of tensors that differ; empty where none does
+  std::size_t ignored = 0;  ///< differences that are ignored
+  bool failed = false;      ///< whether one is left, or nothing could be compared
 };
+
+/// "equal"; "within" the tolerance; "ignored", all that differs; "different", where it failed.
+std::string_view status_of(const Differences& differences);
 
 /// `most`: how many tensors are listed; the others are counted.
 void print_differences(const Differences& differences, std::size_t most, Output& out);

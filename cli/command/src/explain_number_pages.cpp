@@ -52,28 +52,34 @@ constexpr std::array pages{
          "not training.",
          "A file that was rewritten while it was mapped, a wrong scale, a flipped exponent bit.",
          "Go back to the save before it, or compare both with `remesh verify --against`."},
-    Page{"RM521", "permuted rows", true,
-         "The rows or columns of a tensor equal the reference's in another order.",
-         "Every number is there, and the model talks nonsense after some tokens.",
-         "A conversion without the permutation that rotary embeddings need, or with the parts of a "
-         "fused tensor exchanged.",
-         "Convert again with the right map; the finding names the order (verify/README.md lists "
-         "them)."},
+    Page{
+        "RM521", "permuted rows", true,
+        "The rows or columns of a tensor equal the reference's in another order.",
+        "Every number is there, and the model talks nonsense after some tokens.",
+        "A conversion without the permutation that rotary embeddings need, or with the parts of a "
+        "fused tensor exchanged.",
+        "Convert again, by what the finding calls the order (verify/README.md lists them): "
+        "interleave: with the permutation for the rotary embedding of the model that is to read "
+        "it, once; exchange_halves: with gate and up, or the halves of each head, as the reference "
+        "has them; transpose_blocks: with fused parts joined whole, not rank by rank."},
     Page{"RM522", "query, key, value grouping", true,
          "A fused attention tensor holds its heads in other groups than the reference.",
          "Heads read each other's keys.",
          "A conversion that took q, k, v of each KV head, or of each rank, for all of q, all of k, "
          "all of v, or the reverse.",
-         "Convert again with the right map; the finding says both groupings."},
+         "Convert again with the groups of the reference; the finding says both groupings."},
     Page{"RM523", "transposed", true, "A tensor equals the reference's transpose.",
          "Where the shape is square nobody refuses it.",
-         "A framework that stores the other way round.", "Convert again with the right map."},
+         "A framework that stores the other way round.",
+         "Convert again, and transpose it as the reference has it."},
     Page{"RM524", "swapped layers or experts", true,
          "Layers, experts or tensors equal the reference's under other numbers or names.",
          "Every tensor is sound, and the model is another one.",
          "Numbers that were local to a rank, text order in place of number order (10 before 2), or "
          "gate and up taken for each other.",
-         "Convert again; the finding names which is where."},
+         "Layers and experts: convert again with the numbers of the reference. Tensors that "
+         "changed places, as gate and up: convert again with the names that it has for these "
+         "numbers. The finding names which is where."},
     Page{
         "RM531", "fp8 weight without scale", true,
         "A weight of 8-bit floats has no scale beside it. Where the model's map asks for one it is "

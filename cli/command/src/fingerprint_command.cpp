@@ -1,12 +1,11 @@
 #include <algorithm>
 #include <array>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -18,8 +17,10 @@
 #include "finding_text.hpp"
 #include "json_parts.hpp"
 #include "layers.hpp"
+#include "lock_file.hpp"
 #include "machine.hpp"
 #include "program.hpp"
+#include "refusal.hpp"
 #include "remesh/adapters/open.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/limited_file_system.hpp"
@@ -32,17 +33,12 @@
 namespace remesh {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr std::string_view first_words = "# remesh fingerprint";
-constexpr std::int64_t most_lock_bytes = std::int64_t{1} << 30;
-
 struct Options {
   std::string path;
   std::string check;
   std::string output;
   std::string from;
-  std::string algorithm = "crc64xz";
+  std::string algorithm;  ///< empty: that of the lock file that is replaced, or crc64xz
   ReportOptions reports;
   TalkOptions talk;
   WorkOptions work;
@@ -58,52 +54,19 @@ struct Taken {
   const std::vector<TensorDesc>& tensors() const { return reader->catalog().tensors; }
 };
 
-Taken take(const Options& options, DigestKind kind, Session& session) {
-  Machine machine(options.work, session.out, session.stop);
+Taken open(const Options& options, Session& session) {
   StrictFindings findings;
   Taken taken;
   taken.files = std::make_unique<LimitedFileSystem>(session.files, read_limit_of(options.work),
                                                     &session.stop);
   taken.reader = open_reader(*taken.files, options.path, options.from, findings);
-  taken.kind = kind;
-  taken.digests = fingerprint_digests(machine.judge(), *taken.reader, kind);
   return taken;
 }
 
-// Renewing a lock file is meant; replacing anything else is not.
-void check_replaceable(const std::string& path) {
-  std::error_code ignored;
-  if (!fs::exists(fs::symlink_status(path, ignored))) return;
-  std::ifstream old(path);
-  std::string line;
-  if (fs::is_regular_file(path, ignored) && std::getline(old, line) &&
-      line.starts_with(first_words)) {
-    return;
-  }
-  throw Error(Errc::exists,
-              fmt::format("cannot write {}: destination exists, and is no fingerprint", path));
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  const fs::path parent = fs::path(path).parent_path();
-  std::error_code unknown;
-  if (!parent.empty() && !fs::is_directory(parent, unknown)) {
-    throw Error(Errc::not_found,
-                fmt::format("cannot write '{}': there is no directory '{}'; create "
-                            "it first",
-                            path, parent.string()));
-  }
-  const std::string temporary = path + ".remesh-new";
-  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  std::error_code failure;
-  if (out) fs::rename(temporary, path, failure);
-  if (out && !failure) return;
-  std::error_code ignored;
-  fs::remove(temporary, ignored);
-  throw Error(Errc::io, fmt::format("cannot write {}: {}", path,
-                                    failure ? failure.message() : "the system took no more bytes"));
+void take_digests(const Options& options, DigestKind kind, Session& session, Taken& taken) {
+  Machine machine(options.work, session.out, session.stop);
+  taken.kind = kind;
+  taken.digests = fingerprint_digests(machine.judge(), *taken.reader, kind);
 }
 
 Json tensors_json(const Taken& taken) {
@@ -128,24 +91,41 @@ Json new_fingerprint_document(const Options& options, const Taken& taken) {
   document["findings"] = Json::array();
   document["not_listed"] = 0;
   document["hint"] = nullptr;
+  document["next_step"] = nullptr;
   add_ignored(document, {});
   return document;
 }
 
-Judgement judgement_of(const Options& options, const Taken& taken) {
-  const Catalog& catalog = taken.reader->catalog();
+/// How a checkpoint compares with a lock file.
+struct Checked {
+  Taken taken;
+  bool refused = false;  ///< by the reader: what was taken has no digests
+  std::vector<FingerprintLine> expected;
   Judgement judgement;
+  std::string hint;       ///< how names may belong together
+  std::string next_step;  ///< what tells more of tensors that differ
+};
+
+// Of a checkpoint that could not be read nothing was looked for.
+void describe_side(const Options& options, Checked& checked) {
+  Side side;
+  side.path = options.path;
+  side.opened = !checked.refused;
+  Judgement& judgement = checked.judgement;
   judgement.verb = "fingerprint";
   judgement.title = options.path;
-  judgement.sides.push_back({options.path, catalog.format, catalog.layout.mesh(), false, true,
-                             bytes_by_layer(catalog.tensors)});
-  judgement.groups.push_back({options.path, "", "3"});
-  judgement.facts = {{"path", options.path},
-                     {"lock file", options.check},
-                     {"format", catalog.format},
-                     {"mesh", describe(catalog.layout.mesh())},
-                     {"tensors", std::to_string(taken.digests.size())}};
-  return judgement;
+  judgement.facts = {{"path", options.path}, {"lock file", options.check}};
+  if (checked.taken.reader) {
+    const Catalog& catalog = checked.taken.reader->catalog();
+    side.format = catalog.format;
+    side.mesh = catalog.layout.mesh();
+    side.layer_bytes = bytes_by_layer(catalog.tensors);
+    judgement.facts.emplace_back("format", catalog.format);
+    judgement.facts.emplace_back("mesh", describe(catalog.layout.mesh()));
+    judgement.facts.emplace_back("tensors", std::to_string(catalog.tensors.size()));
+  }
+  judgement.sides.push_back(std::move(side));
+  judgement.groups.push_back({options.path, "", checked.refused ? "" : "3"});
 }
 
 // A lock file of another model differs in all of its lines: those of one id beyond these are
@@ -173,50 +153,104 @@ void print_names(const std::vector<Finding>& findings, std::size_t num_lines,
   if (!hint.empty()) out.line(fmt::format("  hint: {}", escaped(hint)));
 }
 
-int check(const Options& options, Session& session) {
-  const Reports reports(options.reports, {options.path, options.check}, session);
-  const std::string text = read_text(session.files, options.check, most_lock_bytes);
-  const auto expected = parse_fingerprint(text, options.check);
-  const Taken taken = take(options, digest_kind_of(expected), session);
-  Judgement judgement = judgement_of(options, taken);
-  judgement.findings = compare_fingerprint(expected, taken.tensors(), taken.digests);
-  judgement.seconds = session.seconds();
-  reports.settle(judgement);
+// What the reader refuses is the answer, as `verify` has it.
+void compare(const Options& options, Session& session, Checked& checked) {
+  std::vector<Finding>& findings = checked.judgement.findings;
+  try {
+    checked.taken = open(options, session);
+    take_digests(options, digest_kind_of(checked.expected), session, checked.taken);
+  } catch (const Error& error) {
+    auto refused = finding_of(error);
+    if (!refused) throw;
+    if (refused->message.find("`remesh verify ") == std::string::npos) {
+      refused->next_step = fmt::format("`remesh verify {}` lists all that is wrong", options.path);
+    }
+    findings.push_back(std::move(*refused));
+    checked.refused = true;
+    return;
+  }
+  const auto& tensors = checked.taken.tensors();
+  findings = compare_fingerprint(checked.expected, tensors, checked.taken.digests);
+  checked.hint = fingerprint_hint(checked.expected, tensors);
+  if (std::ranges::find(findings, "RM311", &Finding::id) == findings.end()) return;
+  checked.next_step = fmt::format(
+      "`remesh verify {} --against CHECKPOINT`, with the one of which the lock file was taken, "
+      "tells whether numbers are merely rearranged",
+      options.path);
+}
 
-  Output& out = session.out;
-  out.line(fmt::format("{}  {}  {} against {}  {}",
-                       judgement.failed ? out.bad("FAIL") : out.good("ok"), escaped(options.path),
-                       counted(std::ssize(taken.digests), "tensor"), escaped(options.check),
-                       format_seconds(judgement.seconds)));
+void print_checked(const Options& options, const Checked& checked, Output& out) {
+  const Judgement& judgement = checked.judgement;
+  out.line(fmt::format(
+      "{}  {}  {} against {}  {}", judgement.failed ? out.bad("FAIL") : out.good("ok"),
+      escaped(options.path),
+      checked.refused ? "not readable," : counted(std::ssize(checked.taken.digests), "tensor"),
+      escaped(options.check), format_seconds(judgement.seconds)));
   print_findings(judgement.findings, out);
-  const std::string hint = fingerprint_hint(expected, taken.tensors());
-  print_names(judgement.findings, expected.size(), hint, out);
+  print_names(judgement.findings, checked.expected.size(), checked.hint, out);
+  if (judgement.failed && !checked.next_step.empty()) {
+    out.detail(fmt::format("  hint: {}", escaped(checked.next_step)));
+  }
   print_ignored(judgement.ignored, out);
   if (!judgement.findings.empty() || !judgement.ignored.findings.empty()) {
     out.line(count_line(judgement.findings, judgement.ignored));
   }
-  reports.write(judgement, out);
-  Json document = new_fingerprint_document(options, taken);
-  const std::vector<Finding> listed = first_of_each(judgement.findings);
+}
+
+Json checked_json(const Options& options, const Checked& checked) {
+  Json document = new_fingerprint_document(options, checked.taken);
+  const std::vector<Finding> listed = first_of_each(checked.judgement.findings);
   document["findings"] = json_of(listed);
-  document["not_listed"] = judgement.findings.size() - listed.size();
-  document["hint"] = text_or_null(hint);
-  add_ignored(document, judgement.ignored);
-  out.document(document);
-  return judgement.failed ? exit_code::no : exit_code::done;
+  document["not_listed"] = checked.judgement.findings.size() - listed.size();
+  document["hint"] = text_or_null(checked.hint);
+  document["next_step"] = text_or_null(checked.next_step);
+  add_ignored(document, checked.judgement.ignored);
+  return document;
+}
+
+int check(const Options& options, Session& session) {
+  const Reports reports(options.reports, {options.path, options.check}, session);
+  Checked checked;
+  checked.expected = read_lock_file(session.files, options.check);
+  checked.taken.kind = digest_kind_of(checked.expected);
+  compare(options, session, checked);
+  describe_side(options, checked);
+  checked.judgement.seconds = session.seconds();
+  reports.settle(checked.judgement);
+  print_checked(options, checked, session.out);
+  reports.write(checked.judgement, session.out);
+  session.out.document(checked_json(options, checked));
+  return checked.judgement.failed ? exit_code::no : exit_code::done;
+}
+
+// Whoever renews a lock file means it to stay what it is.
+DigestKind kind_to_write(const Options& options,
+                         const std::optional<std::vector<FingerprintLine>>& replaced,
+                         const Output& out) {
+  const auto asked_for = parse_digest_kind(options.algorithm);
+  if (!replaced || replaced->empty()) return asked_for.value_or(DigestKind::crc64xz);
+  const DigestKind old = digest_kind_of(*replaced);
+  if (asked_for && *asked_for != old) {
+    out.talk(fmt::format("{}: its digests were {}, and become {}", escaped(options.output),
+                         to_string(old), to_string(*asked_for)));
+  }
+  return asked_for.value_or(old);
 }
 
 int write(const Options& options, Session& session) {
   refuse_report_options(options.reports, "--check");
+  std::optional<std::vector<FingerprintLine>> replaced;
   if (!options.output.empty()) {
     check_report_path("--output", options.output, std::array{options.path});
-    check_replaceable(options.output);
+    replaced = replaced_lock_file(session.files, options.output);
   }
-  const Taken taken = take(options, *parse_digest_kind(options.algorithm), session);
+  Taken taken = open(options, session);
+  if (replaced) check_same_model(*replaced, options.output, taken.tensors(), options.path);
+  take_digests(options, kind_to_write(options, replaced, session.out), session, taken);
   const std::string text = fingerprint_text(taken.tensors(), taken.digests);
   Output& out = session.out;
   if (!options.output.empty()) {
-    write_file(options.output, text);
+    write_report(options.output, text);
     out.line(options.output);
   } else if (!out.json()) {
     out.raw(text);
@@ -239,8 +273,8 @@ void add_options(CLI::App& verb, Options& options) {
       ->excludes(check);
   add_report_options(verb, options.reports);
   verb.add_option("--algorithm", options.algorithm,
-                  "crc64xz (against accidents) or blake2b (against intent too) [crc64xz; with "
-                  "--check: the lock file's]")
+                  "crc64xz (against accidents) or blake2b (against intent too) [that of a "
+                  "lock file that is checked or renewed, otherwise crc64xz]")
       ->check(CLI::IsMember({"crc64xz", "blake2b"}))
       ->excludes(check);
   add_from_option(verb, options.from);

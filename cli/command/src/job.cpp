@@ -25,6 +25,7 @@
 #include "remesh/store/limited_file_system.hpp"
 #include "remesh/store/resuming_file_system.hpp"
 #include "remesh/store/staging.hpp"
+#include "report_file.hpp"
 #include "signing_keys.hpp"
 #include "target_mesh.hpp"
 #include "text.hpp"
@@ -219,7 +220,9 @@ void check_outside(const FileSystem::Path& destination, const JobOptions& option
 
 // Refused before anything is written.
 void check_proof_file(const JobOptions& options, const FileSystem& files) {
-  if (options.proof.empty() || !files.look(options.proof)) return;
+  if (options.proof.empty()) return;
+  check_has_directory(fmt::format("`--proof {}`", options.proof), options.proof);
+  if (!files.look(options.proof)) return;
   throw Error(Errc::exists, fmt::format("cannot write the certificate to '{}': it exists; choose "
                                         "another name",
                                         options.proof));

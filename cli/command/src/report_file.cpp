@@ -73,12 +73,7 @@ void check_report_path(const std::string& flag, const std::string& path,
                                           "of a checkpoint; name another place",
                                           flag, path));
   }
-  const fs::path parent = fs::path(path).parent_path();
-  if (!parent.empty() && !fs::is_directory(parent, unknown)) {
-    throw Error(Errc::io, fmt::format("cannot write `{} {}`: there is no directory '{}'; create it "
-                                      "first",
-                                      flag, path, parent.string()));
-  }
+  check_has_directory(fmt::format("`{} {}`", flag, path), path);
   const fs::path whole = fs::weakly_canonical(fs::absolute(path), unknown);
   for (const std::string& checkpoint : judged) {
     if (!is_part_of(whole, checkpoint)) continue;
@@ -87,6 +82,14 @@ void check_report_path(const std::string& flag, const std::string& path,
                             "judged; name another place",
                             flag, path, checkpoint));
   }
+}
+
+void check_has_directory(const std::string& what, const std::string& path) {
+  std::error_code unknown;
+  const fs::path parent = fs::path(path).parent_path();
+  if (parent.empty() || fs::is_directory(parent, unknown)) return;
+  throw Error(Errc::io, fmt::format("cannot write {}: there is no directory '{}'; create it first",
+                                    what, parent.string()));
 }
 
 bool is_same_place(const std::string& one, const std::string& other) {

@@ -19,6 +19,7 @@
 #include "remesh/store/limited_file_system.hpp"
 #include "remesh/store/reader.hpp"
 #include "remesh/store/seal.hpp"
+#include "report_file.hpp"
 #include "signing_keys.hpp"
 #include "text.hpp"
 #include "unchanged.hpp"
@@ -94,6 +95,7 @@ Sealed seal(const Options& options, Session& session, Findings& findings) {
   const FileSystem::Path destination =
       options.output.empty() ? seal_place(files, options.path) : FileSystem::Path(options.output);
   check_name(options, destination);
+  check_has_directory(fmt::format("'{}'", destination.string()), destination.string());
   check_free(files, destination);
   if (!options.sign.empty()) check_free(files, signature_path(destination));
   const auto key = signing_key(session.files, options.sign, session.stop);

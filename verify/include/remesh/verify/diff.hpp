@@ -67,24 +67,29 @@ struct TensorDiff {
   Index elements = 0;
   Index differing = 0;
   Index beyond = 0;    ///< of these, those that are not within the tolerance
-  Index nans = 0;      ///< of these, those of which one is NaN; in no figure below
-  Index infinite = 0;  ///< of these, those of which one is infinite and none NaN; likewise
-  /// Of floats, the most ulps that two elements are apart. -0 and 0 are 0 ulps apart. Like the
-  /// figures below nothing if some differ, and all of these are NaN or infinite.
-  std::optional<std::uint64_t> max_ulps;
-  /// How many differing elements are so many ulps apart, by the number of bits that this takes:
-  /// 0; 1; 2 and 3; 4 to 7; ... Of integers, by their difference. Ends with the last that is not 0.
+  Index nans = 0;      ///< of these, those of which one is NaN
+  Index infinite = 0;  ///< of these, those of which one is infinite and none NaN
+  /// Of all elements of a tensor that is not equal, those that are NaN or infinite on a side,
+  /// though it be the same on both. Where there is one, its distance is no number, so nothing is
+  /// known of the figures below (`max_ulps` to `cosine`).
+  Index not_finite = 0;
+  /// How many differing elements that are finite on both sides are so many ulps apart, by the
+  /// number of bits that this takes: 0; 1; 2 and 3; 4 to 7; ... Of integers, by their difference.
+  /// Ends with the last that is not 0.
   std::vector<Index> histogram;
-  /// The largest |left - right|. Nothing where bits are all that is known, or nothing was compared.
+  /// Of floats, the most ulps that two elements are apart. -0 and 0 are 0 ulps apart.
+  std::optional<std::uint64_t> max_ulps;
+  /// The largest |left - right|. Like all figures nothing where bits are all that is known, or
+  /// nothing was compared.
   std::optional<double> max_absolute;
   /// Of integers the same, exactly.
   std::optional<std::uint64_t> max_difference;
-  /// The mean of |left - right| over all elements that are finite on both sides.
+  /// The mean of |left - right| over all elements. Like the two below nothing where it is beyond
+  /// every number.
   std::optional<double> mean_absolute;
-  /// |left - right| / |left|, by the root of the sum of squares over the same elements. Nothing if
-  /// the left side is zero.
+  /// |left - right| / |left|, by the root of the sum of squares. Nothing if the left side is zero.
   std::optional<double> relative_l2;
-  /// Of the angle between both sides, over the same elements. Nothing if a side is zero.
+  /// Of the angle between both sides. Nothing if a side is zero.
   std::optional<double> cosine;
   std::optional<ElementPair> first;  ///< in row-major order
 };

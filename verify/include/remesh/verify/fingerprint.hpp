@@ -49,7 +49,7 @@ struct FingerprintLine {
   friend bool operator==(const FingerprintLine&, const FingerprintLine&) = default;
 };
 
-/// Throws Error(invalid_argument), with the line's number, for text that fingerprint_text does not
+/// Throws Error(corrupt), with the line's number, for text that fingerprint_text does not
 /// write, and Error(unsupported) for another version or another kind of digest.
 std::vector<FingerprintLine> parse_fingerprint(std::string_view text, std::string_view where);
 

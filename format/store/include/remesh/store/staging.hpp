@@ -37,7 +37,7 @@ class Staging {
   /// another job holds the temporary directory, Error(exists) if an earlier job left one behind and
   /// `leftovers` says refuse (the message says `--discard`, and `--resume` if there is an
   /// identity), Error(unsafe) if it says resume and what is there is of a job with other options,
-  /// another source or another version of remesh, Error(not_found) if the parent is no directory.
+  /// another source or another version of remesh, Error(io) if the parent is no directory.
   /// `identity` is what must be the same for a job to be resumed; it is kept in the directory until
   /// publish().
   Staging(FileSystem& files, const FileSystem::Path& destination, const std::string& job_id,
