@@ -168,6 +168,26 @@ TEST(LayerPlots, ShowBytesFindingsAndNumbersOfEachLayer) {
   EXPECT_THAT(plots, HasSubstr("<span class=\"badge error\">2</span>"));
 }
 
+TEST(LayerPlots, OfSeveralSidesTheDrawnOneAloneCounts) {
+  Judgement made = judgement();
+  made.sides.push_back({.path = "other", .layer_bytes = {{0, 1}, {1, 1}}, .name = "other"});
+  made.drawn = "other";
+  made.findings = {finding("RM511", "layers.0.w", "x"), finding("RM511", "layers.1.w", "x")};
+  made.findings[0].side = "third";
+  made.findings[1].side = "other";
+  const std::string plots = layer_plots(made);
+  EXPECT_THAT(plots, HasSubstr("layer 1: 1 finding"));
+  EXPECT_THAT(plots, Not(HasSubstr("layer 0: 1 finding")));
+  EXPECT_THAT(plots, HasSubstr("layer 0: 1 B"));
+}
+
+TEST(LayerPlots, AFindingOfALayerBeyondAllIsShownAtTheLast) {
+  Judgement made = judgement();
+  for (int layer = 0; layer < 1000; ++layer) made.sides[0].layer_bytes[layer] = 1;
+  made.findings = {finding("RM310", "layers.900000000000000000.w", "x")};
+  EXPECT_EQ(times(layer_plots(made), "1 finding"), 2U) << "a bar, and the highest of all";
+}
+
 TEST(LayerPlots, OfVeryManyLayersStayBounded) {
   Judgement made = judgement();
   for (int layer = 0; layer < 20'000; ++layer) made.sides[0].layer_bytes[layer] = 1;

@@ -53,6 +53,13 @@ TEST(Ignores, TakesWhatARuleNamesByTensorOrFile) {
   EXPECT_EQ(ignored.rules[0].matched, 2);
 }
 
+TEST(Ignores, WhatHoldsOfAParameterHoldsOfItsStates) {
+  std::vector<Finding> findings{found("RM511", "a.weight@master"), found("RM511", "a.weight"),
+                                found("RM511", "b.weight@master"), found("RM511", "@a.weight")};
+  take_ignored(findings, std::vector{rule("RM511", "a.weight")}, the_last_day, any);
+  EXPECT_THAT(tensors_of(findings), ElementsAre("b.weight@master", "@a.weight"));
+}
+
 TEST(Ignores, ARuleHoldsOnItsLastDayAndNotOnTheNext) {
   const std::vector rules{rule("RM541", "", the_last_day)};
   std::vector<Finding> findings{found("RM541", "a")};
@@ -79,8 +86,8 @@ TEST(Ignores, OfTwoRulesTheFirstThatHoldsTakesAFinding) {
 }
 
 TEST(Ignores, WhatMayNotBeIgnoredStays) {
-  const std::vector rules{rule("RM202", "")};
-  std::vector<Finding> findings{found("RM202", "a"), found("RM202", "b")};
+  const std::vector rules{rule("RM210", "")};
+  std::vector<Finding> findings{found("RM210", "a"), found("RM210", "b")};
   const Ignored ignored = take_ignored(
       findings, rules, the_last_day, [](const Finding& finding) { return finding.tensor == "a"; });
   EXPECT_THAT(tensors_of(findings), ElementsAre("b"));
@@ -90,7 +97,7 @@ TEST(Ignores, WhatMayNotBeIgnoredStays) {
 TEST(Ignores, TextsOfTheCommandLine) {
   EXPECT_EQ(parse_ignore("RM541"), (IgnoreRule{"RM541", "", "", {}, "--ignore RM541"}));
   EXPECT_EQ(parse_ignore("RM541:a:b").glob, "a:b");
-  for (const char* refused : {"", "RM000", "RM541:", "rm541", "RM101", "RM105", "RM601", "RM703"}) {
+  for (const char* refused : {"", "RM000", "RM541:", "rm541", "RM101", "RM105", "RM202", "RM203", "RM601", "RM703"}) {
     EXPECT_THROW(parse_ignore(refused), Error) << refused;
   }
 }

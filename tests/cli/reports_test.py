@@ -269,29 +269,43 @@ class Reports(unittest.TestCase):
     def test_of_a_run_that_has_a_whole_checkpoint_the_others_are_warnings(self):
         self.run_of_three()
         suites, told, said = self.latest("--annotations", "github")
-        self.assertEqual(suites, {"step-3": (1, 0), "step-2": (5, 0), "step-1": (5, 0), "what pointers say": (1, 0)})
+        self.assertEqual(suites, {"run/step-3": (1, 0), "run/step-2": (5, 0), "run/step-1": (5, 0), "what pointers say": (1, 0)})
+        verdicts = [next(one.get("value") for one in suite.iter("property") if one.get("name") == "verdict")
+                    for suite in ET.parse(self.home / "j.xml").getroot()]
+        self.assertEqual(verdicts, ["not whole", "not whole", "ok", "ok"])
         self.assertEqual(told, [("warning", "RM101", "run/step-3/"), ("warning", "RM107", "run/latest"),
                                 ("warning", "RM108", "run/step-2/note%20%3Cb%3E"),
                                 ("warning", "RM207", "run/step-2/shard-00000-of-00004.h5")])
         self.assertIn("::warning title=RM207 ", said)
-        self.assertIn("::step-2: shard-00000-of-00004.h5 bytes", said)
+        self.assertIn("::run/step-2: shard-00000-of-00004.h5 bytes", said)
         self.assertNotIn("::error", said)
 
     def test_of_a_run_without_one_they_are_errors(self):
         shutil.rmtree(self.run_of_three() / "step-1")
         suites, told, said = self.latest("--annotations", "github", code=1)
-        self.assertEqual(suites, {"step-3": (1, 1), "step-2": (5, 1), "what pointers say": (1, 0)})
+        self.assertEqual(suites, {"run/step-3": (1, 1), "run/step-2": (5, 1), "what pointers say": (1, 0)})
         self.assertEqual([level for level, rule, _ in told if rule in ("RM101", "RM207")], ["error", "error"])
         self.assertIn("::error title=RM207 ", said)
 
     def test_ignored_findings_of_a_run_are_counted(self):
         self.run_of_three()
         suites, _, _ = self.latest("--ignore", "RM207", "--fail-on", "warn", "--ignore", "RM108")
-        self.assertEqual(suites, {"step-3": (1, 0), "step-2": (7, 0), "what pointers say": (1, 0)})
+        self.assertEqual(suites, {"run/step-3": (1, 0), "run/step-2": (7, 0), "what pointers say": (1, 0)})
         document = json.loads(remesh("latest", "run", "--level", "full", "--ignore", "RM207", "--json", cwd=self.home).stdout)
         self.assertEqual(document["path"], "run/step-2")
         self.assertEqual([one["finding"]["id"] for one in document["ignored"]], ["RM207"])
         self.assertEqual([rule["status"] for rule in document["ignore_rules"]], ["used"])
+
+    def test_no_report_lies_in_a_checkpoint_that_a_run_links_to(self):
+        run = self.home / "run"
+        run.mkdir()
+        (run / "step-1").symlink_to(self.good)
+        manifest = self.good / "manifest.json"
+        before = manifest.read_bytes()
+        for name in ("manifest.json", "new.xml"):
+            remesh("latest", "run", "--junit", self.good / name, cwd=self.home, code=2)
+        self.assertEqual(manifest.read_bytes(), before)
+        self.assertFalse((self.good / "new.xml").exists())
 
     def test_fingerprints_are_reported_likewise(self):
         remesh("fingerprint", "good", "-o", "lock", "-q", cwd=self.home)
@@ -308,19 +322,18 @@ class Reports(unittest.TestCase):
 
     def test_a_damaged_checkpoint_is_an_answer_to_a_lock_file_too(self):
         remesh("fingerprint", "good", "-o", "lock", "-q", cwd=self.home)
-        shard = sorted(self.damaged().glob("shard-*"))[0]
-        shard.write_bytes(shard.read_bytes()[:-1000])
+        self.damaged()
         done = remesh("fingerprint", "bad", "--check", "lock", "--junit", "j.xml", "--sarif", "s.sarif", "--html", "h.html",
-                      "--ignore", "RM202", "--json", cwd=self.home, code=1)
+                      "--ignore", "RM207", "--json", cwd=self.home, code=1)
         document = json.loads(done.stdout)
-        self.assertEqual([finding["id"] for finding in document["findings"]], ["RM202"])
+        self.assertEqual([finding["id"] for finding in document["findings"]], ["RM207"])
         self.assertEqual((document["tensors"], document["ignored"]), ([], []), "of what was not read nothing is ignored")
         root = ET.parse(self.home / "j.xml").getroot()
         self.check_counts(root)
         self.assertEqual((root.get("tests"), root.get("failures")), ("1", "1"))
         results = json.loads((self.home / "s.sarif").read_text())["runs"][0]["results"]
-        self.assertEqual([result["ruleId"] for result in results], ["RM202"])
-        self.assertIn("RM202", (self.home / "h.html").read_text())
+        self.assertEqual([result["ruleId"] for result in results], ["RM207"])
+        self.assertIn("RM207", (self.home / "h.html").read_text())
 
     def test_differences_are_reported_likewise(self):
         shutil.copytree(FIXTURES / "llama-gqa", self.home / "hf")

@@ -18,10 +18,33 @@ Opener throwing(Errc code, const std::string& id) {
   return [code, id](Findings&) -> std::unique_ptr<Reader> { throw Error(code, "so it is", id); };
 }
 
+// Can be opened, and gives up when its bytes are read.
+class GivingUp final : public Reader {
+ public:
+  GivingUp(std::unique_ptr<Reader> inner, Errc code) : inner_(std::move(inner)), code_(code) {}
+
+  const Catalog& catalog() const noexcept override { return inner_->catalog(); }
+  const ExtentMap& extents() const noexcept override { return inner_->extents(); }
+  void read(std::size_t, const Box&, std::span<std::byte>, const Tap&) const override { fail(); }
+  void read_bytes(std::uint32_t, std::int64_t, std::span<std::byte>) const override { fail(); }
+  void unpack(const Extent&, std::int64_t, std::span<const std::byte>,
+              std::span<std::byte>) const override {
+    fail();
+  }
+  std::vector<std::byte> side(const SideFile&) const override { return {}; }
+
+ private:
+  [[noreturn]] void fail() const { throw Error(code_, "no more of it", "RM606"); }
+
+  std::unique_ptr<Reader> inner_;
+  Errc code_;
+};
+
 class FirstWholeTest : public ::testing::Test {
  protected:
   // Judges these, and notes which.
-  FirstWhole search(const std::vector<Opener>& candidates, const IsWhole& is_whole = has_no_error) {
+  FirstWhole search(const std::vector<Opener>& candidates, const IsWhole& is_whole = has_no_error,
+                    Level level = Level::header) {
     asked_.clear();
     return first_whole(
         machine_.judge(), candidates.size(),
@@ -29,7 +52,7 @@ class FirstWholeTest : public ::testing::Test {
           asked_.push_back(k);
           return Suspect(candidates[k]);
         },
-        Level::header, is_whole);
+        level, is_whole);
   }
 
   test::Machine machine_;
@@ -80,6 +103,18 @@ TEST_F(FirstWholeTest, WhatIsRefusedIsNotWholeWhoeverAsks) {
       search({throwing(Errc::corrupt, "RM202")}, [](std::size_t, const Report&) { return true; });
   EXPECT_EQ(found.candidate, std::nullopt);
   EXPECT_EQ(found.refused, std::vector<bool>({true}));
+}
+
+TEST_F(FirstWholeTest, WhoGivesUpWhileItIsJudgedIsNotWholeWhoeverAsks) {
+  const Opener opens = [this](Findings& findings) {
+    return std::make_unique<GivingUp>(whole_(findings), Errc::incomplete);
+  };
+  const auto any = [](std::size_t, const Report&) { return true; };
+  const FirstWhole found = search({opens, whole_}, any, Level::full);
+  EXPECT_EQ(found.candidate, 1U);
+  EXPECT_EQ(found.refused, std::vector<bool>({true, false}));
+  ASSERT_EQ(found.reports[0].findings.size(), 1U);
+  EXPECT_EQ(found.reports[0].findings[0].id, "RM606");
 }
 
 TEST_F(FirstWholeTest, OfNoneNoneIsWhole) { EXPECT_EQ(search({}).candidate, std::nullopt); }

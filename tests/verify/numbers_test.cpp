@@ -261,6 +261,14 @@ TEST(CountNumbers, OfOneByteIsTheSameInVectorsOfAnyWidth) {
     if (bytes.empty()) continue;
     bytes[static_cast<std::size_t>(arbitrary.between(0, count - 1))] = std::byte{0xff};
     check(bytes, "one NaN, seed " + std::to_string(seed));
+    // Columns of zeros: a lane of a vector has no other number.
+    const Index row = arbitrary.pick(std::vector<Index>{8, 16, 32, 64});
+    const Index column = arbitrary.between(0, row - 1);
+    for (Index k = 0; k < count; ++k) {
+      std::byte& byte = bytes[static_cast<std::size_t>(k)];
+      byte = k % row == column ? std::byte{0} : std::byte{0x38} | (byte & std::byte{0x83});
+    }
+    check(bytes, "a column of zeros, seed " + std::to_string(seed));
   }
 }
 

@@ -229,7 +229,8 @@ void fill_in(const PairCounts& counts, const Comparing& pair, TensorDiff& result
 void fill_in_maxima(const PairCounts& counts, const Comparing& pair, TensorDiff& result) {
   const bool floats = detail::reading_of(pair.left->dtype) == detail::Reading::floats;
   (floats ? result.max_ulps : result.max_difference) = counts.most_distance;
-  result.max_absolute = floats ? counts.most_absolute : static_cast<double>(counts.most_distance);
+  if (!floats) result.max_absolute = static_cast<double>(counts.most_distance);
+  if (floats) result.max_absolute = if_finite(counts.most_absolute);
 }
 
 ElementPair first_of(const PairCounts& counts, const TensorDesc& left, const TensorDesc& right) {

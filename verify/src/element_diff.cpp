@@ -275,12 +275,11 @@ bool ElementDiff::compare_floats(std::span<const std::byte> left, std::span<cons
     floats.left[floats.count] = 0;
     floats.right[floats.count] = 0;
   }
-  using Values = std::array<float, Elements::most>;
-  const auto l = std::bit_cast<Values>(floats.left);
-  const auto r = std::bit_cast<Values>(floats.right);
-  const double most = add_sums<double>([&l](std::size_t i) { return static_cast<double>(l[i]); },
-                                       [&r](std::size_t i) { return static_cast<double>(r[i]); },
-                                       floats.count, sums);
+  const auto values_of = [](const auto& bits) {
+    return [&bits](std::size_t i) { return static_cast<double>(std::bit_cast<float>(bits[i])); };
+  };
+  const double most =
+      add_sums<double>(values_of(floats.left), values_of(floats.right), floats.count, sums);
   counts.most_absolute = std::max(counts.most_absolute, most);
   return true;
 }

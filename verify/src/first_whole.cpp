@@ -29,7 +29,7 @@ Judged judged(const JudgeContext& context, const Suspect& suspect, Level level) 
     return reader;
   };
   try {
-    Report report = verify(context, Suspect(open, suspect.view), level);
+    Report report = verify(context, Suspect(open, suspect.view, suspect.named_step), level);
     return {std::move(report), !opened};
   } catch (const Error& error) {
     if (!is_answer(error.code())) throw;

@@ -392,6 +392,7 @@ Judged judge(const JudgeContext& context, const Suspect& suspect, Level level, c
     // Who reads all of them says where they differ.
     if (level < Level::full || want.subset) check_copies(*judged.reader, collected);
     check_placeholders(judged.reader->catalog().tensors, collected);
+    if (suspect.named_step) check_named_step(*judged.reader, *suspect.named_step, collected);
     judged.report.tensors = std::ssize(judged.reader->catalog().tensors);
     judged.report.files = std::ssize(judged.reader->extents().files());
     const bool reads_all = level >= Level::full || want.digests;

@@ -71,7 +71,7 @@ constexpr std::array<std::int8_t, 1 + NumberCounts::num_bands> limits = [] {
 struct Magnitudes {
   std::array<Index, 1 + NumberCounts::num_bands> at_least{};  // each of the limits
   Index negatives = 0;                                        // -0 is none
-  std::uint8_t least = 0xff;                                  // of those that are not zero
+  std::uint8_t below_least = 0xff;                            // one less than what is not zero
   std::uint8_t most = 0;
 };
 
@@ -87,26 +87,29 @@ template <typename K, std::size_t width, std::size_t... k>
   Unsigned most{};
   for (std::size_t begin = 0; begin < bytes.size();) {
     const std::size_t end = std::min(bytes.size(), begin + most_bytes);
-    std::array<Signed, sizeof...(k)> at_least{};
-    Signed negatives{};
+    std::array<Unsigned, sizeof...(k)> at_least{};
+    Unsigned negatives{};
     for (; begin < end; begin += width) {
       Signed elements;
       std::memcpy(&elements, bytes.data() + begin, width);
       const Signed sizes = elements & static_cast<std::int8_t>(K::all);
-      ((at_least[k] -= sizes > static_cast<std::int8_t>(limits<K>[k] - 1)), ...);  // true is -1
-      negatives -= (elements < 0) & (sizes > 0);
+      // True is -1, or 255.
+      ((at_least[k] -=
+        reinterpret_cast<Unsigned>(sizes > static_cast<std::int8_t>(limits<K>[k] - 1))),
+       ...);
+      negatives -= reinterpret_cast<Unsigned>((elements < 0) & (sizes > 0));
       const auto below = reinterpret_cast<Unsigned>(sizes - 1);  // so zeros are the greatest of all
       least = below < least ? below : least;
       const auto unsigned_sizes = reinterpret_cast<Unsigned>(sizes);
       most = unsigned_sizes > most ? unsigned_sizes : most;
     }
     for (std::size_t lane = 0; lane < width; ++lane) {
-      ((all.at_least[k] += static_cast<std::uint8_t>(at_least[k][lane])), ...);
-      all.negatives += static_cast<std::uint8_t>(negatives[lane]);
+      ((all.at_least[k] += at_least[k][lane]), ...);
+      all.negatives += negatives[lane];
     }
   }
   for (std::size_t lane = 0; lane < width; ++lane) {
-    all.least = std::min(all.least, static_cast<std::uint8_t>(least[lane] + 1));
+    all.below_least = std::min(all.below_least, least[lane]);
     all.most = std::max(all.most, most[lane]);
   }
 }
@@ -150,7 +153,7 @@ NumberCounts count_block(std::span<const std::byte> bytes, Width width) noexcept
   }
   counts.bands.back() = left;
   if (found.at_least[0] > 0) {
-    counts.least_exponent = found.least >> K::fraction_bits;
+    counts.least_exponent = (found.below_least + 1) >> K::fraction_bits;
     counts.most_exponent = found.most >> K::fraction_bits;
   }
   if (counts.negatives > 0) {

@@ -51,6 +51,9 @@ void check_finite(const ReadNumbers& read, std::vector<Finding>& findings);
 /// moments that are all zero. RM505: means of squares below zero.
 void check_optimizer_states(const ReadNumbers& read, std::vector<Finding>& findings);
 
+/// RM502, a warning: its trainer_state.json is of another step than the name of its directory says.
+void check_named_step(const Reader& reader, std::int64_t named, Findings& findings);
+
 /// The step that most parts of the checkpoint say: `step` states, the optimizer's files,
 /// trainer_state.json. Nothing where nobody says one.
 std::optional<std::int64_t> said_step(const ReadNumbers& read);

@@ -31,7 +31,11 @@ class Matched {
       pair(k, found->second);
     }
     for (std::size_t k = 0; k < all.size(); ++k) {
-      if (!met[k] && before.parameters[k] < 0) absent_.push_back(k);
+      if (met[k]) continue;
+      const std::int64_t parameter = before.parameters[k];
+      if (parameter < 0) absent_.push_back(k);
+      // Who lacks the parameter too is told of that.
+      if (parameter >= 0 && met[static_cast<std::size_t>(parameter)]) lost_states_.push_back(k);
     }
   }
 
@@ -41,6 +45,15 @@ class Matched {
           mismatch("RM302", Severity::error, before_, absent_,
                    fmt::format("the earlier save has {} tensors that this one lacks: {}{}",
                                absent_.size(), listed(before_, absent_), nothing_common())));
+    }
+    if (!lost_states_.empty()) {
+      Finding lost = mismatch(
+          "RM309", Severity::warn, before_, lost_states_,
+          fmt::format("the earlier save has {} tensors of optimizer state that this one lacks: {}; "
+                      "what resumes from it starts without them",
+                      lost_states_.size(), listed(before_, lost_states_)));
+      lost.next_step = "look for the optimizer of this save, unless it was left out on purpose";
+      findings.push_back(std::move(lost));
     }
     if (!added_.empty()) {
       findings.push_back(
@@ -98,7 +111,8 @@ class Matched {
 
   const ReadNumbers& now_;
   const ReadNumbers& before_;
-  Tensors absent_;  // of the earlier catalog
+  Tensors absent_;       // of the earlier catalog
+  Tensors lost_states_;  // likewise
   Tensors added_;
   Tensors reshaped_;
   Tensors cast_;

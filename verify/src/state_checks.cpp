@@ -202,6 +202,24 @@ void check_squares(const ReadNumbers& read, std::vector<Finding>& findings) {
 
 }  // namespace
 
+void check_named_step(const Reader& reader, std::int64_t named, Findings& findings) {
+  const auto step = step_of_trainer(reader);
+  if (!step || *step == named) return;
+  Finding finding;
+  finding.id = "RM502";
+  finding.severity = Severity::warn;
+  finding.file = trainer_state;
+  finding.found = fmt::format("step {}", *step);
+  finding.expected = fmt::format("step {}", named);
+  finding.message = fmt::format(
+      "the name of its directory says step {}, but '{}' says step {}; it is a copy of another "
+      "save, "
+      "or was renamed",
+      named, trainer_state, *step);
+  finding.next_step = fmt::format("go on from step {}, or from another save", *step);
+  findings.add(std::move(finding));
+}
+
 std::optional<std::int64_t> said_step(const ReadNumbers& read) {
   const std::vector<SaidStep> said = said_steps(read);
   if (said.empty()) return std::nullopt;

@@ -144,7 +144,7 @@ class Unchanged {
     const std::int64_t step = *since_.step;
     const std::int64_t previous = *since_.previous_step;
     if (step == previous && is_same_save()) {
-      if (named_.now && named_.previous && *named_.now > *named_.previous) return saved_twice(step);
+      if (has_two_names(step)) return saved_twice(step);
       add(Severity::note,
           fmt::format("both are of step {}, and all {} tensors are the same: it is the same save, "
                       "copied, resharded or converted",
@@ -166,16 +166,22 @@ class Unchanged {
     finding.expected = fmt::format("a step after {}", previous);
   }
 
+  // One of the names is the step; a copy may be called anything else.
+  bool has_two_names(std::int64_t step) const {
+    if (!named_.now || !named_.previous || *named_.now == *named_.previous) return false;
+    return *named_.now == step || *named_.previous == step;
+  }
+
   void saved_twice(std::int64_t step) {
+    const std::int64_t other = *named_.now == step ? *named_.previous : *named_.now;
     Finding& finding =
         add(Severity::error,
             fmt::format("both are of step {}, and all {} tensors are the same, but their "
                         "directories say steps {} and {}: one save was written under both names",
                         step, saves_.kept.size(), *named_.previous, *named_.now),
-            fmt::format("go on from step {}; what training did until step {} is not in this save",
-                        step, *named_.now));
+            fmt::format("go on from step {}; that of step {} is not here", step, other));
     finding.found = fmt::format("step {}", step);
-    finding.expected = fmt::format("step {}", *named_.now);
+    finding.expected = fmt::format("step {}", other);
   }
 
   void nothing_changed(Severity severity) {

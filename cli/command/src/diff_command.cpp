@@ -77,7 +77,10 @@ int run(const Options& options, Session& session) {
   Judgement judgement = judgement_of(differences);
   reports.settle(judgement);
   // Whatever is ignored: where nothing was compared there is no equality.
-  judgement.failed = judgement.failed || differences.diff.tensors.empty();
+  const bool nothing = std::ranges::all_of(differences.diff.tensors, [](const TensorDiff& tensor) {
+    return tensor.likeness == Likeness::not_compared;
+  });
+  judgement.failed = judgement.failed || nothing;
   differences.failed = judgement.failed;
   differences.ignored = judgement.ignored.findings.size();
   print_differences(differences, most_listed(options), session.out);

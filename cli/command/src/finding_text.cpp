@@ -47,8 +47,7 @@ std::string place_of(const Finding& finding) {
   // The name of a file alone does not say of which checkpoint it is; of which of two, messages do.
   const bool of_two = finding.side == "left" || finding.side == "right";
   const bool of_side = !finding.side.empty() && !(of_two && finding.file.empty());
-  std::string place = of_side ? fmt::format("{}: ", escaped(finding.side)) : std::string();
-  place += escaped(finding.file);
+  std::string place = escaped(finding.file);
   if (finding.bytes) {
     place += fmt::format(" bytes [{}, {})", finding.bytes->begin, finding.bytes->end);
   }
@@ -56,7 +55,8 @@ std::string place_of(const Finding& finding) {
     place += fmt::format("{}'{}'", place.empty() ? "" : ", ", escaped(finding.tensor));
   }
   if (finding.box) place += fmt::format(" {}", to_string(*finding.box));
-  return place;
+  if (!of_side) return place;
+  return fmt::format("{}{}{}", escaped(finding.side), place.empty() ? "" : ": ", place);
 }
 
 std::string found_and_expected(const Finding& finding) {

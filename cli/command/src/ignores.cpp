@@ -10,6 +10,7 @@
 #include "explain_pages.hpp"
 #include "finding_text.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/schema/states.hpp"
 #include "text.hpp"
 
 namespace remesh {
@@ -19,11 +20,19 @@ bool fits(const std::string& glob, const std::string& name) {
   return !name.empty() && fnmatch(glob.c_str(), name.c_str(), 0) == 0;
 }
 
+// "w" of its state "w@exp_avg", and of itself: a pattern covers a parameter with its states.
+std::string parameter_of(const std::string& name) {
+  const auto state = parse_state_name(name);
+  return state ? std::string(state->parameter) : name;
+}
+
 bool covers(const IgnoreRule& rule, const Finding& finding) {
   if (rule.id != finding.id) return false;
   if (rule.glob.empty() || fits(rule.glob, finding.file)) return true;
   // What is said of several tensors is excused only if each of them is.
-  const auto is_meant = [&](const std::string& name) { return fits(rule.glob, name); };
+  const auto is_meant = [&](const std::string& name) {
+    return fits(rule.glob, name) || fits(rule.glob, parameter_of(name));
+  };
   return is_meant(finding.tensor) && std::ranges::all_of(finding.more_tensors, is_meant);
 }
 
@@ -89,6 +98,7 @@ void check_can_be_ignored(const std::string& id) {
   }
   const char* why = nullptr;
   if (id >= "RM101" && id <= "RM105") why = "what was not opened, or not committed, was not judged";
+  if (id == "RM202" || id == "RM203") why = "what is cut off or missing was not judged";
   if (id.starts_with("RM6")) why = "it is about safety";
   if (id.starts_with("RM7")) why = "it is about this machine, and no answer about the checkpoint";
   if (why == nullptr) return;

@@ -35,8 +35,8 @@ struct IgnoreRule {
 IgnoreRule parse_ignore(const std::string& text);
 
 /// Throws Error(invalid_argument) for an id that has no page, with the nearest one, and for those
-/// that nobody may ignore: RM101 to RM105 (what was not opened was not judged), RM6xx (safety) and
-/// RM7xx (the machine).
+/// that nobody may ignore: RM101 to RM105, RM202 and RM203 (what was not opened, or is not there,
+/// was not judged), RM6xx (safety) and RM7xx (the machine).
 void check_can_be_ignored(const std::string& id);
 
 /// "2027-03-31".

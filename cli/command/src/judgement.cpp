@@ -11,6 +11,11 @@ const Side& side_of(const Judgement& judgement, const Finding& finding) {
   return own == judgement.sides.end() ? judgement.sides.front() : *own;
 }
 
+const Side& drawn_side(const Judgement& judgement) {
+  const auto named = std::ranges::find(judgement.sides, judgement.drawn, &Side::name);
+  return named == judgement.sides.end() ? judgement.sides.front() : *named;
+}
+
 std::size_t group_of(const Judgement& judgement, const Finding& finding) {
   const auto& groups = judgement.groups;
   const auto found = std::ranges::find(groups, finding.side, &CheckGroup::side);

@@ -37,6 +37,7 @@ struct CheckGroup {
   std::string side;  ///< as Side::name; empty: of findings about all sides
   /// The families of findings that were looked for, by their digits: "123" for RM1xx to RM3xx.
   std::string families;
+  std::string verdict = {};  ///< of its own, where it is not that of the whole: "not whole"
 };
 
 /// What was judged, and what was found.
@@ -53,8 +54,12 @@ struct Judgement {
   /// What a summary says besides, row by row: {"bytes read", "744.0 KiB"}.
   std::vector<std::pair<std::string, std::string>> facts;
   std::vector<TensorNumbers>
-      numbers;  ///< of the tensors of the first side, where they were counted
+      numbers;        ///< of the tensors of the drawn side, where they were counted
+  std::string drawn;  ///< the name of the side of which layers are drawn
 };
+
+/// The side of which layers are drawn: the first where none is named.
+const Side& drawn_side(const Judgement& judgement);
 
 /// The side that a finding is about: the first where it is about all.
 const Side& side_of(const Judgement& judgement, const Finding& finding);

@@ -98,14 +98,15 @@ std::string ignored_xml(const Judgement& judgement, const Ignored::Taken& taken)
       markup_escaped(why));
 }
 
-std::string properties_xml(const Judgement& judgement) {
+std::string properties_xml(const Judgement& judgement, const CheckGroup& group) {
+  const std::string whole = judgement.failed ? "FAIL" : "ok";
   std::string text = "    <properties>\n";
   const auto add = [&text](std::string_view name, std::string_view value) {
     text += fmt::format("      <property name=\"{}\" value=\"{}\"/>\n", markup_escaped(name),
                         markup_escaped(value));
   };
   add("tool", tool_name());
-  add("verdict", judgement.failed ? "FAIL" : "ok");
+  add("verdict", group.verdict.empty() ? whole : group.verdict);
   for (const auto& [name, value] : judgement.facts) add(name, value);
   return text + "    </properties>\n";
 }
@@ -117,12 +118,12 @@ std::string counts_xml(std::size_t tests, std::size_t failures, std::size_t skip
                      failures, skipped, seconds);
 }
 
-std::string suite_xml(const Judgement& judgement, std::string_view name, const Suite& suite,
+std::string suite_xml(const Judgement& judgement, const CheckGroup& group, const Suite& suite,
                       double seconds) {
   std::string text =
-      fmt::format("  <testsuite name=\"{}\" {}>\n", markup_escaped(name),
+      fmt::format("  <testsuite name=\"{}\" {}>\n", markup_escaped(group.name),
                   counts_xml(suite.tests(), suite.failures(), suite.ignored.size(), seconds));
-  text += properties_xml(judgement);
+  text += properties_xml(judgement, group);
   for (const auto& [family, one] : suite.cases) {
     text += case_xml(judgement, family_of(fmt::format("RM{}", family)), one);
   }
@@ -169,8 +170,7 @@ std::string junit_report(const Judgement& judgement) {
                   markup_escaped(fmt::format("remesh {} {}", judgement.verb, judgement.title)),
                   counts_xml(tests, failures, skipped, judgement.seconds));
   for (std::size_t k = 0; k < suites.size(); ++k) {
-    text +=
-        suite_xml(judgement, judgement.groups[k].name, suites[k], k == 0 ? judgement.seconds : 0);
+    text += suite_xml(judgement, judgement.groups[k], suites[k], k == 0 ? judgement.seconds : 0);
   }
   return text + "</testsuites>\n";
 }

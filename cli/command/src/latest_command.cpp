@@ -23,6 +23,7 @@
 #include "remesh/store/limited_file_system.hpp"
 #include "remesh/verify/first_whole.hpp"
 #include "reports.hpp"
+#include "run_report.hpp"
 #include "text.hpp"
 
 namespace remesh {
@@ -76,7 +77,7 @@ Suspect suspect_of(const FileSystem& files, const StopFlag& stop, const FileSyst
             }
             return reader;
           },
-          hdf5_viewer(files, path, stop)};
+          hdf5_viewer(files, path, stop), named_step(entry.name)};
 }
 
 // Whether a directory that could not be opened is none of the run's checkpoints.
@@ -97,8 +98,9 @@ void search(const Options& options, const Reports& reports, Session& session,
         const RunEntry& entry = run.entries[order[k]];
         const FileSystem::Path path = FileSystem::Path(options.run) / entry.name;
         found[k].entry = order[k];
+        found[k].name = entry.name;
         found[k].side.path = path.string();
-        found[k].side.name = entry.name;
+        found[k].side.name = path.string();
         return suspect_of(files, session.stop, path, entry, found[k]);
       },
       latest.level,
@@ -117,10 +119,19 @@ void search(const Options& options, const Reports& reports, Session& session,
   }
 }
 
+// The directory and all its entries: some may be links to elsewhere.
+std::vector<std::string> judged_paths(const Options& options, const TrainingRun& run) {
+  std::vector<std::string> paths{options.run};
+  for (const RunEntry& entry : run.entries) {
+    paths.push_back((FileSystem::Path(options.run) / entry.name).string());
+  }
+  return paths;
+}
+
 int run(const Options& options, Session& session) {
   check_directory(options);
-  const Reports reports(options.reports, {options.run}, session);
   const TrainingRun run = read_run(session.files, options.run);
+  const Reports reports(options.reports, judged_paths(options, run), session);
   Latest latest;
   latest.run_path = options.run;
   latest.fail_from = reports.fail_from();
@@ -151,7 +162,7 @@ CLI::App* add_latest(CLI::App& program, Request& request) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = add_verb(program, "latest",
                             "the newest checkpoint of a run that is whole, whatever a pointer says",
-                            {"remesh latest RUN", "remesh verify \"$(remesh latest RUN -q)\"",
+                            {"remesh latest RUN", "remesh latest RUN --level full -q",
                              "remesh latest RUN --level full --ignore RM541 --json"});
   verb->add_option("RUN", options->run, "a directory of checkpoints")->required();
   verb->add_option("--level", options->level,

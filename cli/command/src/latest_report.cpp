@@ -46,7 +46,7 @@ std::string rejection(const Latest& latest, const Found& found) {
   const Finding& first = first_reason(found.report);
   const std::int64_t alike = found.report.count(first.severity);
   const char* const word = first.severity == Severity::error ? "error" : "warning";
-  return fmt::format("not whole: {}: {}: {}{}", escaped(found.side.name),
+  return fmt::format("not whole: {}: {}: {}{}", escaped(found.name),
                      joined(reason_ids(found.report, latest.fail_from)),
                      alike > 1 ? fmt::format("{}, the first: ", counted(alike, word)) : "",
                      placed(first));
@@ -71,16 +71,17 @@ std::vector<std::string> ties(const TrainingRun& run, const Latest& latest) {
 void tell_ties(const TrainingRun& run, const Latest& latest, const Output& out) {
   std::vector<std::string> names = ties(run, latest);
   if (names.empty()) return;
+  // A name may mean one that is newer: who asks for the path alone must know, too.
   std::ranges::transform(names, names.begin(),
                          [](const std::string& name) { return escaped(name); });
   const auto step = run.entries[latest.found->entry].step;
-  out.talk(fmt::format("{}, too: {}; the first by name that is whole was taken",
+  out.warn(fmt::format("{}, too: {}; the first by name that is whole was taken",
                        step ? fmt::format("of step {}", *step) : "of no known step",
                        joined(names)));
 }
 
 Json rejected_json(const TrainingRun& run, const Latest& latest, const Found& found) {
-  return {{"name", found.side.name},
+  return {{"name", found.name},
           {"step", step_json(run.entries[found.entry].step)},
           {"format", text_or_null(found.side.format)},
           {"errors", found.report.count(Severity::error)},
@@ -89,15 +90,13 @@ Json rejected_json(const TrainingRun& run, const Latest& latest, const Found& fo
 }
 
 Json found_json(const TrainingRun& run, const Found& found) {
-  return {{"name", found.side.name},
+  return {{"name", found.name},
           {"step", step_json(run.entries[found.entry].step)},
           {"format", found.side.format},
           {"mesh", found.side.mesh ? json_of(*found.side.mesh) : Json(nullptr)},
           {"tensors", found.report.tensors},
           {"findings", json_of(found.report.findings)}};
 }
-
-}  // namespace
 
 const Finding& first_warning(const Report& report) {
   return *std::ranges::find(report.findings, Severity::warn, &Finding::severity);
@@ -133,13 +132,15 @@ void add_judged(const Found& found, Judgement& judgement) {
   }
 }
 
+}  // namespace
+
 Judgement judgement_of(const Latest& latest) {
   Judgement judgement;
   judgement.verb = "latest";
   judgement.title = latest.run_path;
   judgement.sides.push_back({.path = latest.run_path, .opened = true});
   if (latest.found) {
-    judgement.sides.front().layer_bytes = latest.found->side.layer_bytes;
+    judgement.drawn = latest.found->side.name;
     judgement.numbers = latest.found->report.numbers;
   }
   for (const Found* found : judged_of(latest)) add_judged(*found, judgement);
@@ -148,7 +149,7 @@ Judgement judgement_of(const Latest& latest) {
                             latest.findings.end());
   judgement.seconds = latest.seconds;
   judgement.facts = {{"run", latest.run_path},
-                     {"newest whole", latest.found ? latest.found->side.name : "none"},
+                     {"newest whole", latest.found ? latest.found->name : "none"},
                      {"level", std::string(to_string(latest.level))},
                      {"judged", counted(std::ssize(judgement.sides) - 1, "checkpoint")},
                      {"seconds", fmt::format("{:.2f}", latest.seconds)}};
@@ -162,6 +163,9 @@ void settle(Judgement& judgement, Latest& latest) {
     found.report.findings = findings_of(found.side.name, judgement);
   }
   judgement.failed = !latest.found;
+  for (const Found& found : latest.rejected) {
+    std::ranges::find(judgement.groups, found.side.name, &CheckGroup::side)->verdict = "not whole";
+  }
   if (!latest.found) return;
   latest.found->report.findings = findings_of(latest.found->side.name, judgement);
   judgement.fail_from = Severity::error;
@@ -185,7 +189,7 @@ void print_latest(const TrainingRun& run, const Latest& latest, Output& out) {
   tell_ties(run, latest, out);
   const Found& found = *latest.found;
   out.detail(fmt::format(
-      "{}  {}  ({}, {}, {}, {}, judged at level {})", out.good("ok"), escaped(found.side.name),
+      "{}  {}  ({}, {}, {}, {}, judged at level {})", out.good("ok"), escaped(found.name),
       found.side.mesh ? describe(*found.side.mesh) : "mesh unknown", found.side.format,
       run.entries[found.entry].step ? fmt::format("step {}", *run.entries[found.entry].step)
                                     : "step unknown",
@@ -193,7 +197,7 @@ void print_latest(const TrainingRun& run, const Latest& latest, Output& out) {
   if (const std::int64_t warnings = found.report.count(Severity::warn); warnings > 0) {
     out.warn(fmt::format("warning: {} found in '{}', the first {}: {}; `remesh verify` lists them",
                          counted(warnings, "thing") + (warnings == 1 ? " was" : " were"),
-                         escaped(found.side.name), first_warning(found.report).id,
+                         escaped(found.name), first_warning(found.report).id,
                          escaped(first_warning(found.report).message)));
   }
   if (found.report.bytes_unprotected > 0) {

@@ -16,7 +16,8 @@ namespace remesh {
 /// A checkpoint of a run that was judged.
 struct Found {
   std::size_t entry = 0;  ///< its number in the run
-  Side side;              ///< of the entry's name
+  std::string name;       ///< of that entry
+  Side side;              ///< called by its path: a checkpoint may be named "left"
   Report report;          ///< but for the findings that are ignored, once these are known
 };
 

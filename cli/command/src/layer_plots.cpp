@@ -89,8 +89,7 @@ Scale scale_of(const std::vector<Kind>& kinds) {
 
 std::int64_t layers_in(const Judgement& judgement) {
   std::int64_t last = no_layer;
-  for (const auto& [layer, bytes] : judgement.sides.front().layer_bytes)
-    last = std::max(last, layer);
+  for (const auto& [layer, bytes] : drawn_side(judgement).layer_bytes) last = std::max(last, layer);
   return last + 1;
 }
 
@@ -235,10 +234,13 @@ std::string layer_bars(const PerLayer& values, std::string_view title, std::stri
       std::max<std::int64_t>(bars.layers - 1, 0), std::max<std::int64_t>(4 * bars.count(), 28));
 }
 
-PerLayer findings_by_layer(const Judgement& judgement) {
+// Of the side whose layers are drawn, and of all sides; a name may say a layer beyond them.
+PerLayer findings_by_layer(const Judgement& judgement, const Bars& bars) {
   PerLayer counts;
   for (const Finding& finding : judgement.findings) {
-    if (!finding.tensor.empty()) ++counts[layer_of(finding.tensor).layer];
+    const bool is_drawn = finding.side.empty() || finding.side == drawn_side(judgement).name;
+    if (finding.tensor.empty() || !is_drawn) continue;
+    ++counts[std::min(layer_of(finding.tensor).layer, bars.layers - 1)];
   }
   return counts;
 }
@@ -253,8 +255,8 @@ std::string layer_plots(const Judgement& judgement) {
   std::string text =
       "<section aria-labelledby=\"layers\">\n<h2 id=\"layers\">Layer by layer</h2>\n";
   if (bars.layers > 0) {
-    text += layer_bars(judgement.sides.front().layer_bytes, "Bytes", "", bars, format_bytes);
-    const PerLayer counts = findings_by_layer(judgement);
+    text += layer_bars(drawn_side(judgement).layer_bytes, "Bytes", "", bars, format_bytes);
+    const PerLayer counts = findings_by_layer(judgement, bars);
     if (!counts.empty()) {
       text += layer_bars(counts, "Findings about tensors", " class=\"bad\"", bars, finding_count);
     }

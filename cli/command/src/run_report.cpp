@@ -1,6 +1,17 @@
 #include "run_report.hpp"
 
+#include <filesystem>
+
+#include "whole_path.hpp"
+
 namespace remesh {
+
+std::optional<std::int64_t> named_step(const std::string& path) {
+  const std::filesystem::path name = std::filesystem::path(path).filename();
+  if (name.string().find("epoch") != std::string::npos) return std::nullopt;
+  const auto step = step_in_name(name.string());
+  return step ? step : step_in_name(whole_path(path).filename().string());  // "step-9/", a link
+}
 
 std::string step_text(std::optional<std::int64_t> step, std::string_view none) {
   return step ? std::to_string(*step) : std::string(none);

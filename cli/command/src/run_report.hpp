@@ -15,6 +15,9 @@ namespace remesh {
 
 /// "12000", or `none` where there is no step.
 std::string step_text(std::optional<std::int64_t> step, std::string_view none);
+/// The step of training that a path's last name says: as step_in_name(), but of epochs nobody knows
+/// how many steps they had.
+std::optional<std::int64_t> named_step(const std::string& path);
 /// A number or null.
 Json step_json(std::optional<std::int64_t> step);
 /// {"name": "latest", "target": "step-9", "step": 9}.

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,16 +19,15 @@
 #include "program.hpp"
 #include "refusal.hpp"
 #include "remesh/adapters/open.hpp"
-#include "remesh/adapters/run.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/limited_file_system.hpp"
 #include "remesh/store/seal.hpp"
 #include "remesh/store/signed_checkpoint.hpp"
 #include "remesh/verify/verify.hpp"
 #include "reports.hpp"
+#include "run_report.hpp"
 #include "signing_keys.hpp"
 #include "verify_report.hpp"
-#include "whole_path.hpp"
 
 namespace remesh {
 namespace {
@@ -70,16 +68,6 @@ Opener opener(const FileSystem& files, const std::string& from, const std::strin
   };
 }
 
-// A save that is kept for many steps says in its name which one it is of.
-NamedSteps named_steps(const Side& now, const Side& previous) {
-  const auto named = [](const Side& side) {
-    const std::filesystem::path path = side.path;
-    const auto step = step_in_name(path.filename().string());
-    return step ? step : step_in_name(whole_path(path).filename().string());  // "step-9/", a link
-  };
-  return {named(now), named(previous)};
-}
-
 // "3/7". Whether there is such a part, the judge says.
 std::optional<Subset> parse_subset(const std::string& text) {
   if (text.empty()) return std::nullopt;
@@ -109,12 +97,14 @@ Report judge(const Options& options, Session& session, Verdict& verdict) {
     StrictFindings strict;
     previous = open_side(files, detected, none, strict, *verdict.previous);
   }
+  // What is compared with another one may be called anything.
+  const auto step = verdict.against ? std::nullopt : named_step(options.path);
   const Suspect left{opener(files, options.from, options.seal, verdict.side),
-                     hdf5_viewer(files, verdict.side.path, session.stop)};
+                     hdf5_viewer(files, verdict.side.path, session.stop), step};
   try {
     if (previous) {
       return verify_since(machine.judge(), left, std::move(previous), level,
-                          named_steps(verdict.side, *verdict.previous));
+                          {left.named_step, named_step(options.previous)});
     }
     if (!verdict.against) {
       return verify(machine.judge(), left, level, parse_subset(options.subset));

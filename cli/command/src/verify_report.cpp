@@ -56,6 +56,13 @@ std::string_view basis_of_whole(const Verdict& verdict) {
   if (report.recomputed && verdict.side.sealed && !verdict.against) {
     return "digests were recomputed from every byte, and are those of the seal";
   }
+  const bool is_compared = verdict.against || verdict.previous;
+  if (report.recomputed && report.bytes_unprotected > 0 && !is_compared) {
+    return report.level == Level::deep
+               ? "every byte was read, and numbers were judged; no digest is recorded with which "
+                 "bytes could be compared"
+               : "every byte was read, but no digest is recorded with which it could be compared";
+  }
   if (report.recomputed && report.views > 0) {
     return "digests were recomputed from every byte, numbers were judged, and libhdf5 sees what "
            "the "

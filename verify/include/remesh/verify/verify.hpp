@@ -36,11 +36,13 @@ using Hdf5Viewer = std::function<void(const std::string& file, const TextSink& s
 
 /// A checkpoint to be judged. Only `deep` needs the viewer.
 struct Suspect {
-  Suspect(Opener its_opener, Hdf5Viewer its_viewer = {})
-      : open(std::move(its_opener)), view(std::move(its_viewer)) {}
+  Suspect(Opener its_opener, Hdf5Viewer its_viewer = {},
+          std::optional<std::int64_t> its_named_step = {})
+      : open(std::move(its_opener)), view(std::move(its_viewer)), named_step(its_named_step) {}
 
   Opener open;
   Hdf5Viewer view;
+  std::optional<std::int64_t> named_step;  ///< that its directory's name says
 };
 
 /// Is this checkpoint whole and true? Everything that is wrong with it is a finding with file and
