@@ -85,6 +85,21 @@ TEST(Ignores, OfTwoRulesTheFirstThatHoldsTakesAFinding) {
   EXPECT_THAT(trouble_with(ignored.rules[2]), HasSubstr("nothing was found"));
 }
 
+TEST(Ignores, WhatAnotherEntryTakesDoesNotCountAgain) {
+  const std::vector rules{rule("RM541", "", the_last_day), rule("RM541", "a")};
+  std::vector<Finding> one{found("RM541", "a")};
+  std::vector<Finding> three{found("RM541", "a"), found("RM541", "b"), found("RM541", "c")};
+  EXPECT_EQ(trouble_with(take_ignored(one, rules, the_day_after, any).rules[0]),
+            "here: RM541 was ignored until 2027-03-31, which is over; another entry ignores 1 "
+            "finding that it covers, so it can be removed");
+  const Ignored ignored = take_ignored(three, rules, the_day_after, any);
+  EXPECT_THAT(tensors_of(three), ElementsAre("b", "c"));
+  EXPECT_EQ(ignored.rules[0].matched, 2);
+  EXPECT_EQ(trouble_with(ignored.rules[0]),
+            "here: RM541 was ignored until 2027-03-31, which is over; 2 findings count again, and "
+            "another entry ignores 1 finding that it covers");
+}
+
 TEST(Ignores, WhatMayNotBeIgnoredStays) {
   const std::vector rules{rule("RM210", "")};
   std::vector<Finding> findings{found("RM210", "a"), found("RM210", "b")};
@@ -97,7 +112,10 @@ TEST(Ignores, WhatMayNotBeIgnoredStays) {
 TEST(Ignores, TextsOfTheCommandLine) {
   EXPECT_EQ(parse_ignore("RM541"), (IgnoreRule{"RM541", "", "", {}, "--ignore RM541"}));
   EXPECT_EQ(parse_ignore("RM541:a:b").glob, "a:b");
-  for (const char* refused : {"", "RM000", "RM541:", "rm541", "RM101", "RM105", "RM202", "RM203", "RM601", "RM703"}) {
+  EXPECT_EQ(parse_ignore("rm541:A.b"), (IgnoreRule{"RM541", "A.b", "", {}, "--ignore rm541:A.b"}));
+  EXPECT_EQ(parse_ignore("541").id, "RM541");
+  for (const char* refused : {"", "RM000", "RM541:", "rm000", "RM101", "rm105", "RM105", "RM202",
+                              "RM203", "RM601", "RM703"}) {
     EXPECT_THROW(parse_ignore(refused), Error) << refused;
   }
 }

@@ -43,9 +43,9 @@ def make_model(directory, mebibytes):
 class Job:
     """A conversion of `hf` to `parent`/out that is stopped in the middle of its writing."""
 
-    def __init__(self, program, hf, parent, nohup=False):
+    def __init__(self, program, hf, parent, nohup=False, options=()):
         self.parent = parent
-        self.command = [program, "convert", hf, parent / "out", "-j1", "--memory", "64MiB"]
+        self.command = [program, "convert", hf, parent / "out", "-j1", "--memory", "64MiB", *options]
         nohup = ["nohup"] if nohup else []
         self.process = subprocess.Popen([*nohup, *self.command], stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
@@ -89,6 +89,17 @@ def expect_words(text, *words):
 
 def check_interrupt(job):
     expect((job.end(signal.SIGINT), job.left()), (128 + signal.SIGINT, []))
+    expect_words(job.errors, "nothing was left behind", "--resume")
+
+
+def check_stop_of_resumable(job):
+    """What a job keeps is told in one line: where it is, how much, and what can be done about it."""
+    expect(job.end(signal.SIGINT), 128 + signal.SIGINT)
+    (left,) = job.left()
+    (note,) = [line for line in job.errors.splitlines() if line.startswith("remesh: note:")]
+    expect_words(note, f"'{job.parent / left}' keeps what was done so far (", " MiB)", "--resume",
+                 "--discard")
+    expect((job.again()[0], job.left()), (0, ["out"]))
 
 
 def check_termination(job):
@@ -181,7 +192,8 @@ def run_check(check, program, scratch, home, options_of_size):
             make_model(hf, mebibytes)
         with options_of_size(home, mebibytes) as parent:
             try:
-                job = Job(program, hf, parent, nohup=check is check_nohup)
+                job = Job(program, hf, parent, nohup=check is check_nohup,
+                          options=["--resume"] if check is check_stop_of_resumable else [])
                 check(job)
                 return
             except TooFast:
@@ -226,7 +238,7 @@ class InMemory(OnDisk):
 
 def main(program):
     program = str(Path(program).resolve())
-    checks = [(check_interrupt, OnDisk), (check_termination, OnDisk), (check_hangup, OnDisk),
+    checks = [(check_interrupt, OnDisk), (check_termination, OnDisk), (check_hangup, OnDisk), (check_stop_of_resumable, OnDisk),
               (check_nohup, OnDisk), (check_rival, OnDisk),
               (check_kill, OnDisk), (check_changed_source, OnDisk),
               (check_changed_while_sealed, OnDisk), (check_full_disk, InMemory)]

@@ -72,6 +72,59 @@ class Reports(unittest.TestCase):
             self.assertEqual(int(node.get("tests")), len(cases))
             self.assertEqual(int(node.get("failures")), sum(case.find("failure") is not None for case in cases))
             self.assertEqual(int(node.get("skipped")), sum(case.find("skipped") is not None for case in cases))
+            self.assertEqual(int(node.get("errors")), sum(case.find("error") is not None for case in cases))
+
+    def test_without_a_verdict_there_is_an_error_and_no_failure(self):
+        name = HOSTILE.replace("/", "")
+        done = remesh("verify", name, "--junit", "j.xml", "--sarif", "s.sarif", "--html", "h.html", "--annotations",
+                      "github", cwd=self.home, code=4)
+        message = f"cannot use '{name}': "
+        root = ET.parse(self.home / "j.xml").getroot()
+        self.check_counts(root)
+        (case,) = root.iter("testcase")
+        (suite,) = root.iter("testsuite")
+        self.assertEqual((case.get("name"), suite.get("name")), ("no verdict", name))
+        error = case.find("error")
+        self.assertEqual(error.get("type"), "RM101")
+        self.assertIn(name, error.text)
+        self.assertIsNone(case.find("failure"))
+
+        run = json.loads((self.home / "s.sarif").read_text())["runs"][0]
+        (invocation,) = run["invocations"]
+        self.assertEqual((invocation["executionSuccessful"], invocation["exitCode"], run["results"]), (False, 4, []))
+        (note,) = invocation["toolExecutionNotifications"]
+        self.assertEqual((note["level"], note["associatedRule"]["id"]), ("error", "RM101"))
+
+        (annotation,) = [line for line in done.stderr.splitlines() if line.startswith("::")]
+        self.assertTrue(annotation.startswith("::error title=remesh verify%3A no verdict%2C RM101::"), annotation)
+        self.assertFalse((self.home / "h.html").exists())
+
+    def test_a_run_that_is_stopped_says_so_in_its_reports(self):
+        self.junit("good")
+        process = subprocess.Popen([PROGRAM, "verify", "good", "--junit", "junit.xml", "--read-limit", "64KiB/s"],
+                                   cwd=self.home, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        while (self.home / "junit.xml").exists():
+            self.assertIsNone(process.poll())
+        process.terminate()
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 143)
+        root = ET.parse(self.home / "junit.xml").getroot()
+        self.check_counts(root)
+        (error,) = root.iter("error")
+        self.assertEqual((error.get("type"), error.get("message")), ("stopped", "cannot go on: signal 15 asked to stop"))
+
+    def test_a_verdict_stands_whatever_fails_after_it(self):
+        remesh("verify", "good", "--junit", "junit.xml", "--annotations", "github", cwd=self.home, code=7,
+               env={"GITHUB_STEP_SUMMARY": str(self.home / "none" / "summary")})
+        root = ET.parse(self.home / "junit.xml").getroot()
+        self.assertEqual((root.get("failures"), root.get("errors")), ("0", "0"))
+
+    def test_diff_and_fingerprint_say_likewise_that_there_is_no_verdict(self):
+        for arguments in (["diff", "good", "none"], ["fingerprint", "none", "--check", "lock"]):
+            (self.home / "lock").write_text("# remesh fingerprint 1\n")
+            remesh(*arguments, "--junit", "j.xml", cwd=self.home, code=4)
+            (error,) = ET.parse(self.home / "j.xml").getroot().iter("error")
+            self.assertIn("none", error.get("message"))
 
     def test_a_green_run_has_passed_cases(self):
         root = self.junit("good", "--level", "deep")

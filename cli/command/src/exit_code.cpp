@@ -2,6 +2,8 @@
 
 #include <csignal>
 
+#include <fmt/format.h>
+
 namespace remesh::exit_code {
 
 int of(Errc code, int signal) noexcept {
@@ -33,6 +35,23 @@ int of(Errc code, int signal) noexcept {
       return 128 + (signal != 0 ? signal : SIGINT);
   }
   return bug;
+}
+
+std::string in_short() {
+  std::string text = "Exit codes:\n ";
+  for (const auto& [code, word, meaning] : meanings) {
+    if (code == unsupported) text += "\n ";
+    text += fmt::format(" {} {},", code, word);
+  }
+  return text + " 128+N signal N (`remesh --help` says more)";
+}
+
+std::string in_full() {
+  std::string text = "Exit codes:";
+  for (const auto& [code, word, meaning] : meanings) {
+    text += fmt::format("\n  {:>5}  {}", code, meaning);
+  }
+  return text + "\n  128+N  stopped by signal N";
 }
 
 }  // namespace remesh::exit_code

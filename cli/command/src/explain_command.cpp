@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cctype>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,14 +23,6 @@ struct Options {
   bool list = false;
   TalkOptions talk;
 };
-
-// "202", "rm202" and "RM202" are the same.
-std::string normal_id(std::string id) {
-  std::ranges::transform(id, id.begin(), [](char c) {
-    return static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  });
-  return id.starts_with("RM") ? id : "RM" + id;
-}
 
 Page page_of(const std::string& id) {
   const std::vector<Page> pages = all_pages();

@@ -1,5 +1,8 @@
 #include "explain_pages.hpp"
 
+#include <algorithm>
+#include <cctype>
+
 namespace remesh {
 
 std::vector<Page> all_pages() {
@@ -8,6 +11,14 @@ std::vector<Page> all_pages() {
     all.insert(all.end(), pages.begin(), pages.end());
   }
   return all;
+}
+
+std::string normal_id(std::string_view id) {
+  std::string upper(id);
+  std::ranges::transform(upper, upper.begin(), [](char c) {
+    return static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  });
+  return upper.starts_with("RM") ? upper : "RM" + upper;
 }
 
 std::string_view family_of(std::string_view id) {

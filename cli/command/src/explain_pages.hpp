@@ -28,6 +28,9 @@ std::span<const Page> number_pages();
 /// All pages, ordered by id.
 std::vector<Page> all_pages();
 
+/// An id as it is written: "202", "rm202" and "RM202" are the same.
+std::string normal_id(std::string_view id);
+
 /// The family of an id: "files" for "RM202".
 std::string_view family_of(std::string_view id);
 

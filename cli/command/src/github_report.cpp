@@ -136,6 +136,14 @@ std::vector<std::string> github_annotations(const Judgement& judgement) {
   return lines;
 }
 
+std::string github_annotation(const NoVerdict& none) {
+  const Failure& failure = none.failure;
+  return command(Severity::error,
+                 fmt::format("remesh {}: no verdict{}{}", none.verb, failure.id.empty() ? "" : ", ",
+                             failure.id),
+                 fmt::format("{}: {}", none.path, failure.message));
+}
+
 std::string step_summary(const Judgement& judgement) {
   std::string text = fmt::format(
       "### {}: remesh {} {}\n\n{}\n\n| | |\n|---|---|\n", judgement.failed ? "FAIL" : "ok",

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "failure.hpp"
 #include "judgement.hpp"
 
 /// @file
@@ -17,6 +18,9 @@ bool is_for_github(std::string_view annotations);
 /// Workflow commands, one a line, without line feeds: `::error title=RM202 truncated::...`. GitHub
 /// shows ten of each severity in a step, so there are no more; then a last line counts them all.
 std::vector<std::string> github_annotations(const Judgement& judgement);
+
+/// The one of a run without a verdict.
+std::string github_annotation(const NoVerdict& none);
 
 /// The summary in Markdown: facts, and a table of findings, the gravest first. A few hundred KiB at
 /// most.

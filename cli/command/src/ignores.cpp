@@ -41,18 +41,30 @@ std::string subject_of(const IgnoreRule& rule) {
   return rule.glob.empty() ? rule.id : fmt::format("{} ('{}')", rule.id, escaped(rule.glob));
 }
 
-// The first rule that holds takes a finding; one that expired hears of it all the same.
+// The first rule that holds takes a finding; one that expired hears of it all the same, and whether
+// another took it.
 std::optional<std::size_t> rule_for(const Finding& finding, std::vector<Ignored::Rule>& rules) {
-  std::optional<std::size_t> taker;
-  for (std::size_t k = 0; k < rules.size(); ++k) {
-    if (!covers(rules[k].rule, finding)) continue;
-    if (rules[k].expired) {
-      ++rules[k].matched;
-    } else if (!taker) {
-      taker = k;
-    }
+  const auto taker = std::ranges::find_if(rules, [&](const Ignored::Rule& applied) {
+    return !applied.expired && covers(applied.rule, finding);
+  });
+  for (Ignored::Rule& applied : rules) {
+    if (!applied.expired || !covers(applied.rule, finding)) continue;
+    ++(taker == rules.end() ? applied.matched : applied.others);
   }
-  return taker;
+  if (taker == rules.end()) return std::nullopt;
+  return static_cast<std::size_t>(taker - rules.begin());
+}
+
+// What an expired rule is about now: "2 findings count again".
+std::string outcome_of(const Ignored::Rule& expired) {
+  const auto [matched, others] = std::pair(expired.matched, expired.others);
+  if (matched == 0 && others == 0) return "nothing that was judged here matches it";
+  const std::string taken =
+      fmt::format("another entry ignores {} that it covers", counted(others, "finding"));
+  if (matched == 0) return taken + ", so it can be removed";
+  return fmt::format("{} again{}",
+                     counted(matched, "finding") + (matched == 1 ? " counts" : " count"),
+                     others > 0 ? ", and " + taken : "");
 }
 
 Json day_or_null(const std::optional<Day>& day) {
@@ -69,7 +81,7 @@ std::string_view status_of(const Ignored::Rule& applied) {
 IgnoreRule parse_ignore(const std::string& text) {
   IgnoreRule rule;
   const std::size_t colon = text.find(':');
-  rule.id = text.substr(0, colon);
+  rule.id = checked_id(text.substr(0, colon));
   rule.origin = "--ignore " + text;
   if (colon != std::string::npos) {
     rule.glob = text.substr(colon + 1);
@@ -80,11 +92,11 @@ IgnoreRule parse_ignore(const std::string& text) {
                               text, rule.id));
     }
   }
-  check_can_be_ignored(rule.id);
   return rule;
 }
 
-void check_can_be_ignored(const std::string& id) {
+std::string checked_id(const std::string& said) {
+  const std::string id = normal_id(said);
   const std::vector<Page> pages = all_pages();
   if (std::ranges::find(pages, id, &Page::id) == pages.end()) {
     std::vector<std::string> ids;
@@ -94,14 +106,14 @@ void check_can_be_ignored(const std::string& id) {
     throw Error(Errc::invalid_argument,
                 fmt::format("cannot ignore '{}': there is no such finding{}; `remesh explain "
                             "--list` lists them all",
-                            id, meant.empty() ? "" : fmt::format("; did you mean {}?", meant)));
+                            said, meant.empty() ? "" : fmt::format("; did you mean {}?", meant)));
   }
   const char* why = nullptr;
   if (id >= "RM101" && id <= "RM105") why = "what was not opened, or not committed, was not judged";
   if (id == "RM202" || id == "RM203") why = "what is cut off or missing was not judged";
   if (id.starts_with("RM6")) why = "it is about safety";
   if (id.starts_with("RM7")) why = "it is about this machine, and no answer about the checkpoint";
-  if (why == nullptr) return;
+  if (why == nullptr) return id;
   throw Error(Errc::invalid_argument, fmt::format("cannot ignore {}: {}", id, why));
 }
 
@@ -155,15 +167,12 @@ void print_ignored(const Ignored& ignored, Output& out) {
 }
 
 std::string trouble_with(const Ignored::Rule& applied) {
-  const auto& [rule, expired, matched] = applied;
-  if (expired) {
+  const IgnoreRule& rule = applied.rule;
+  if (applied.expired) {
     return fmt::format("{}: {} was ignored until {}, which is over; {}", escaped(rule.origin),
-                       subject_of(rule), to_text(*rule.expires),
-                       matched == 0 ? std::string("nothing that was judged here matches it")
-                                    : counted(matched, "finding") +
-                                          (matched == 1 ? " counts again" : " count again"));
+                       subject_of(rule), to_text(*rule.expires), outcome_of(applied));
   }
-  if (matched > 0) return {};
+  if (applied.matched > 0) return {};
   return fmt::format("{}: nothing was found that this would ignore", escaped(rule.origin));
 }
 

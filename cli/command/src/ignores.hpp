@@ -31,13 +31,15 @@ struct IgnoreRule {
   friend bool operator==(const IgnoreRule&, const IgnoreRule&) = default;
 };
 
-/// "RM541" or "RM541:GLOB". Throws Error(invalid_argument) as check_can_be_ignored().
+/// "RM541" or "RM541:GLOB", or with an id in small letters. Throws Error(invalid_argument) as
+/// checked_id().
 IgnoreRule parse_ignore(const std::string& text);
 
-/// Throws Error(invalid_argument) for an id that has no page, with the nearest one, and for those
-/// that nobody may ignore: RM101 to RM105, RM202 and RM203 (what was not opened, or is not there,
-/// was not judged), RM6xx (safety) and RM7xx (the machine).
-void check_can_be_ignored(const std::string& id);
+/// The id that is meant, as normal_id() has it. Throws Error(invalid_argument) for one that has no
+/// page, with the nearest one, and for those that nobody may ignore: RM101 to RM105, RM202 and
+/// RM203 (what was not opened, or is not there, was not judged), RM6xx (safety) and RM7xx (the
+/// machine).
+std::string checked_id(const std::string& said);
 
 /// "2027-03-31".
 std::string to_text(const Day& day);
@@ -51,6 +53,7 @@ struct Ignored {
     IgnoreRule rule;
     bool expired = false;
     std::int64_t matched = 0;  ///< findings; of one that expired: those that count again
+    std::int64_t others = 0;   ///< of one that expired: those that another rule takes now
   };
   struct Taken {
     Finding finding;

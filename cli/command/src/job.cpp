@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "exit_code.hpp"
 #include "job_cost.hpp"
 #include "job_report.hpp"
+#include "leftovers.hpp"
 #include "plan_report.hpp"
 #include "remesh/adapters/open.hpp"
 #include "remesh/core/digest.hpp"
@@ -259,7 +261,8 @@ std::string identity_of(const Job& job, const JobOptions& options, const std::st
 }
 
 Selection selection_of(const JobOptions& options) {
-  Selection selection{options.include, options.exclude, options.weights_only, std::nullopt};
+  Selection selection{options.include, options.exclude, options.weights_only, std::nullopt,
+                      options.source};
   if (options.dtype.empty()) return selection;
   for (const auto& [name, dtype] : torch_names) {
     if (options.dtype == name) selection.dtype = dtype;
@@ -301,6 +304,8 @@ Done execute(const Job& job, const Left& left, Writer& target, const JobOptions&
   how.read_back = options.read_back;
   how.may_change = !job.selection.is_all();
   how.left = &left;
+  how.source_name = options.source;
+  how.copies_chosen = done.replicas.has_value();
   how.before_publish = [&] {
     check_unchanged(sources, sources_of(job, options, session.files), "nothing was published");
   };
@@ -340,18 +345,22 @@ std::int64_t below_copies(const ExtentMap& map, std::int64_t copies) {
   return stored_as(0) - stored_as(copies - 1);
 }
 
-void note_leftovers(const std::vector<FileSystem::Path>& left, Output& out) {
-  for (const FileSystem::Path& path : left) {
-    out.detail(
-        fmt::format("{}  '{}' is of another job with the same destination: if that does not "
-                    "run any more, repeat its command with `--resume`, or remove it",
-                    out.warned("note"), escaped(path.string())));
+// What a job that fails leaves behind is known only when its writer is gone.
+Done done_or_told(const JobPlace& place, std::unique_ptr<Writer>& writer, Session& session,
+                  const std::function<Done()>& work) {
+  try {
+    return work();
+  } catch (...) {
+    writer.reset();
+    tell_what_is_left(place, session);
+    throw;
   }
 }
 
 int do_job(const Job& job, const JobOptions& options, Session& session) {
   const FileSystem::Path destination = destination_path(options);
   check_outside(destination, options);
+  if (options.resume) refuse_finished(session.files, destination, options.source);
   check_proof_file(options, session.files);
   const auto key = signing_key(session.files, options.sign, session.stop);
   const std::string sources = sources_of(job, options, session.files);
@@ -369,11 +378,14 @@ int do_job(const Job& job, const JobOptions& options, Session& session) {
   how.sign = key;
   how.sign_threads = options.work.threads;
   how.sign_stop = &session.stop;
-  note_leftovers(left_by_other_jobs(session.files, destination, how.job_id), session.out);
+  const JobPlace place{destination, how.job_id};
+  settle_leftovers(place, options.discard, session);
   ResumingFileSystem resuming(session.files);
   FileSystem& files = options.resume ? resuming : session.files;
-  const auto writer = create_writer(files, destination, std::move(wanted.catalog), side, how);
-  const auto [outcome, replicas] = execute(job, wanted.left, *writer, options, sources, session);
+  auto writer = create_writer(files, destination, std::move(wanted.catalog), side, how);
+  const auto [outcome, replicas] = done_or_told(place, writer, session, [&] {
+    return execute(job, wanted.left, *writer, options, sources, session);
+  });
   check_plan(plan, outcome);
   if (!options.proof.empty()) {
     write_whole(session.files, options.proof, std::as_bytes(std::span(outcome.certificate)));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -98,32 +100,52 @@ std::string ignored_xml(const Judgement& judgement, const Ignored::Taken& taken)
       markup_escaped(why));
 }
 
-std::string properties_xml(const Judgement& judgement, const CheckGroup& group) {
-  const std::string whole = judgement.failed ? "FAIL" : "ok";
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+std::string properties_xml(const Facts& facts) {
   std::string text = "    <properties>\n";
-  const auto add = [&text](std::string_view name, std::string_view value) {
+  for (const auto& [name, value] : facts) {
     text += fmt::format("      <property name=\"{}\" value=\"{}\"/>\n", markup_escaped(name),
                         markup_escaped(value));
-  };
-  add("tool", tool_name());
-  add("verdict", group.verdict.empty() ? whole : group.verdict);
-  for (const auto& [name, value] : judgement.facts) add(name, value);
+  }
   return text + "    </properties>\n";
 }
 
-// The counts that a suite and the whole have alike.
-std::string counts_xml(std::size_t tests, std::size_t failures, std::size_t skipped,
-                       double seconds) {
-  return fmt::format(R"(tests="{}" failures="{}" errors="0" skipped="{}" time="{:.3f}")", tests,
-                     failures, skipped, seconds);
+Facts facts_of(const Judgement& judgement, const CheckGroup& group) {
+  const std::string whole = judgement.failed ? "FAIL" : "ok";
+  Facts facts{{"tool", std::string(tool_name())},
+              {"verdict", group.verdict.empty() ? whole : group.verdict}};
+  facts.insert(facts.end(), judgement.facts.begin(), judgement.facts.end());
+  return facts;
+}
+
+/// What a suite and the whole count alike.
+struct Counts {
+  std::size_t tests = 0;
+  std::size_t failures = 0;
+  std::size_t errors = 0;
+  std::size_t skipped = 0;
+};
+
+std::string counts_xml(const Counts& counts, double seconds) {
+  return fmt::format(R"(tests="{}" failures="{}" errors="{}" skipped="{}" time="{:.3f}")",
+                     counts.tests, counts.failures, counts.errors, counts.skipped, seconds);
+}
+
+// How the whole begins: its declaration, and its name.
+std::string beginning(std::string_view verb, std::string_view title, const Counts& counts,
+                      double seconds) {
+  return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" {}>\n",
+                     markup_escaped(fmt::format("remesh {} {}", verb, title)),
+                     counts_xml(counts, seconds));
 }
 
 std::string suite_xml(const Judgement& judgement, const CheckGroup& group, const Suite& suite,
                       double seconds) {
   std::string text =
       fmt::format("  <testsuite name=\"{}\" {}>\n", markup_escaped(group.name),
-                  counts_xml(suite.tests(), suite.failures(), suite.ignored.size(), seconds));
-  text += properties_xml(judgement, group);
+                  counts_xml({suite.tests(), suite.failures(), 0, suite.ignored.size()}, seconds));
+  text += properties_xml(facts_of(judgement, group));
   for (const auto& [family, one] : suite.cases) {
     text += case_xml(judgement, family_of(fmt::format("RM{}", family)), one);
   }
@@ -157,22 +179,34 @@ std::string junit_report(const Judgement& judgement) {
   std::vector<Suite> suites = suites_of(judgement);
   fail_somewhere(judgement, suites);
   shorten(suites);
-  std::size_t tests = 0;
-  std::size_t failures = 0;
-  std::size_t skipped = 0;
+  Counts all;
   for (const Suite& suite : suites) {
-    tests += suite.tests();
-    failures += suite.failures();
-    skipped += suite.ignored.size();
+    all.tests += suite.tests();
+    all.failures += suite.failures();
+    all.skipped += suite.ignored.size();
   }
-  std::string text =
-      fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" {}>\n",
-                  markup_escaped(fmt::format("remesh {} {}", judgement.verb, judgement.title)),
-                  counts_xml(tests, failures, skipped, judgement.seconds));
+  std::string text = beginning(judgement.verb, judgement.title, all, judgement.seconds);
   for (std::size_t k = 0; k < suites.size(); ++k) {
     text += suite_xml(judgement, judgement.groups[k], suites[k], k == 0 ? judgement.seconds : 0);
   }
   return text + "</testsuites>\n";
+}
+
+std::string junit_report(const NoVerdict& none) {
+  const Counts one{1, 0, 1, 0};
+  const Failure& failure = none.failure;
+  std::string text = beginning(none.verb, none.path, one, none.seconds);
+  text += fmt::format("  <testsuite name=\"{}\" {}>\n", markup_escaped(none.path),
+                      counts_xml(one, none.seconds));
+  text += properties_xml({{"tool", std::string(tool_name())},
+                          {"verdict", "none"},
+                          {"exit code", std::to_string(failure.exit)}});
+  text += fmt::format(
+      "    <testcase classname=\"remesh.{}\" name=\"no verdict\" time=\"0\">\n      <error "
+      "type=\"{}\" message=\"{}\">{}</error>\n    </testcase>\n",
+      none.verb, markup_escaped(failure.id.empty() ? failure.code : failure.id),
+      markup_escaped(failure.message), markup_escaped_lines(failure.message));
+  return text + "  </testsuite>\n</testsuites>\n";
 }
 
 }  // namespace remesh

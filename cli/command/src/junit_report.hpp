@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "failure.hpp"
 #include "judgement.hpp"
 
 namespace remesh {
@@ -10,5 +11,9 @@ namespace remesh {
 /// of findings that was looked for. A case fails where one of its findings counts, and is passed
 /// otherwise; what is ignored is a case that was skipped, with the reason.
 std::string junit_report(const Judgement& judgement);
+
+/// Where there is no verdict: one test case with an error, which is what JUnit calls a test that
+/// could not be run.
+std::string junit_report(const NoVerdict& none);
 
 }  // namespace remesh

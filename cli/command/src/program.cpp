@@ -13,8 +13,10 @@
 
 #include "arguments.hpp"
 #include "exit_code.hpp"
+#include "failure.hpp"
 #include "json_parts.hpp"
 #include "remesh/core/error.hpp"
+#include "stale_reports.hpp"
 #include "text.hpp"
 #include "usage_error.hpp"
 #include "versions.hpp"
@@ -35,13 +37,6 @@ constexpr std::string_view welcome =
     "  remesh verify ./llama.tp4 --against ./llama-hf\n"
     "\n"
     "Answers go to standard output, talk to standard error; every command takes --json.\n";
-
-struct Failure {
-  int exit = exit_code::bug;
-  std::string code;  ///< as in Errc's names
-  std::string id;
-  std::string message;
-};
 
 // The page that explains an error without an id of its own.
 std::string id_of(const Error& error) {
@@ -114,24 +109,35 @@ std::optional<int> parse(CLI::App& program, std::vector<std::string> arguments) 
   return std::nullopt;
 }
 
-int run(std::span<const Command> commands, const std::vector<std::string>& arguments,
-        FileSystem& files, const StopFlag& stop) {
-  Request request;
-  CLI::App program;
+// Fills in the request. Nothing where there is something to run; otherwise help or the version was
+// printed.
+std::optional<int> read(std::span<const Command> commands,
+                        const std::vector<std::string>& arguments, CLI::App& program,
+                        Request& request) {
   build_program(program, commands, request);
-  if (const auto printed = parse(program, spelled_out(arguments, names_of(commands)))) {
-    return *printed;
-  }
-  Output out(request.talk);
+  const auto printed = parse(program, spelled_out(arguments, names_of(commands)));
+  request.verb = chosen_verb(program).get_name();
+  return printed;
+}
+
+int run(const Request& request, Session& session) {
   int code = exit_code::done;
   if (request.run) {
-    Session session{out, files, stop};
     code = request.run(session);
   } else {
-    out.raw(welcome);
+    session.out.raw(welcome);
   }
-  out.finish();
+  session.out.finish();
   return code;
+}
+
+// Reports hear of it first. That they cannot be written is not what the command failed of.
+void tell_reports(const Failure& failure, const OnFailure& on_failure) {
+  try {
+    on_failure(failure);
+  } catch (const std::exception& error) {
+    Output(TalkOptions{}).warn(fmt::format("remesh: warning: {}", escaped_lines(error.what())));
+  }
 }
 
 }  // namespace
@@ -139,7 +145,7 @@ int run(std::span<const Command> commands, const std::vector<std::string>& argum
 CLI::App* add_verb(CLI::App& program, const std::string& name, const std::string& purpose,
                    const std::vector<std::string>& examples) {
   CLI::App* verb = program.add_subcommand(name, purpose);
-  std::string footer = "Examples:";
+  std::string footer = exit_code::in_short() + "\n\nExamples:";
   for (const std::string& example : examples) footer += "\n  " + example;
   verb->footer(footer);
   return verb;
@@ -154,15 +160,23 @@ void build_program(CLI::App& program, std::span<const Command> commands, Request
   program.require_subcommand(0, 1);
   program.option_defaults()->always_capture_default(false);
   for (const Command& command : commands) command.add(program, request);
-  program.footer("Examples:\n  remesh inspect CKPT\n  remesh convert HF_DIR OUT --mesh tp=2");
+  program.footer(exit_code::in_full() +
+                 "\n\nExamples:\n  remesh inspect CKPT\n  remesh convert HF_DIR OUT --mesh tp=2");
 }
 
 int run_program(std::span<const Command> commands, const std::vector<std::string>& arguments,
                 FileSystem& files, const StopFlag& stop) noexcept {
+  CLI::App program;
+  Request request;
+  OnFailure on_failure = [&arguments](const Failure&) { remove_stale_reports(arguments); };
   try {
-    return run(commands, arguments, files, stop);
+    if (const auto printed = read(commands, arguments, program, request)) return *printed;
+    Output out(request.talk);
+    Session session{out, files, stop, request.verb, on_failure};
+    return run(request, session);
   } catch (...) {
     const Failure failure = current_failure(stop.signal());
+    tell_reports(failure, on_failure);
     tell(failure, asks_for_json(arguments));
     return failure.exit;
   }

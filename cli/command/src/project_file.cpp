@@ -88,9 +88,9 @@ class Parser {
   IgnoreRule rule(const toml::table& table) const {
     check_keys(table, "[[ignore]]", {"id", "glob", "reason", "expires"});
     IgnoreRule rule;
-    rule.id = text_of(need(table, "id"), "id");
+    const std::string said = text_of(need(table, "id"), "id");
     try {
-      check_can_be_ignored(rule.id);
+      rule.id = checked_id(said);
     } catch (const Error& error) {
       fail(table.get("id")->source(), error.what());
     }

@@ -18,7 +18,7 @@ struct ProjectFile {
 /// Reads TOML; `where` names the text in errors and origins.
 /// Throws Error(invalid_argument) with line and column for a text that is no TOML, an unknown key
 /// (with the one that was meant), a key that is missing, a value of another kind, and an id that
-/// check_can_be_ignored() refuses.
+/// checked_id() refuses.
 ProjectFile parse_project_file(std::string_view toml, std::string_view where);
 
 }  // namespace remesh

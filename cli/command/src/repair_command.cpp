@@ -13,6 +13,7 @@
 #include "exit_code.hpp"
 #include "finding_text.hpp"
 #include "json_parts.hpp"
+#include "leftovers.hpp"
 #include "machine.hpp"
 #include "program.hpp"
 #include "remesh/adapters/open.hpp"
@@ -183,6 +184,9 @@ void print_report(const Options& options, const RepairReport& report, double sec
 int run(const Options& options, Session& session) {
   LimitedFileSystem files(session.files, read_limit_of(options.work), &session.stop);
   check_paths(options, files);
+  if (!options.dry_run) {
+    settle_leftovers({options.destination, job_id(options)}, options.discard, session);
+  }
   Machine machine(options.work, session.out, session.stop);
   const JudgeContext context = machine.judge();
   const RepairReport report = repair_native(

@@ -1,6 +1,7 @@
 #include "reports.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +13,7 @@
 #include "remesh/core/error.hpp"
 #include "report_file.hpp"
 #include "sarif_report.hpp"
+#include "text.hpp"
 
 namespace remesh {
 namespace {
@@ -51,6 +53,13 @@ void check_files(const ReportOptions& options, std::span<const std::string> judg
 
 std::string json_text(const Json& document) {
   return document.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+}
+
+// A page is for people, who read the message where the command ended.
+void tell_without_verdict(const ReportOptions& options, const NoVerdict& none) {
+  if (is_for_github(options.annotations)) Output(TalkOptions{}).warn(github_annotation(none));
+  if (!options.junit.empty()) write_report(options.junit, junit_report(none));
+  if (!options.sarif.empty()) write_report(options.sarif, json_text(sarif_report(none)));
 }
 
 }  // namespace
@@ -108,16 +117,22 @@ void refuse_report_options(const ReportOptions& options, const std::string& judg
                           judging));
 }
 
-Reports::Reports(const ReportOptions& options, std::vector<std::string> judged,
-                 const Session& session)
-    : options_(options), project_(project_file(options.config, session.files)) {
+Reports::Reports(const ReportOptions& options, std::vector<std::string> judged, Session& session)
+    : options_(options), out_(session.out) {
+  const std::string path = judged.front();
   judged.push_back(options.config.empty() ? "remesh.toml" : options.config);
   check_files(options, judged);
   // Should this run not come to a verdict, that of an earlier one must not stand for it.
-  for (const auto& [flag, path] : files_of(options)) {
-    if (!path.empty()) remove_report(path);
+  for (const auto& [flag, file] : files_of(options)) {
+    if (!file.empty()) remove_report(file);
   }
-  const std::string& fail_on = options.fail_on.empty() ? project_.fail_on : options.fail_on;
+  session.on_failure = [options, path, verb = session.verb, start = session.start,
+                        written = written_](const Failure& failure) {
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    if (!*written) tell_without_verdict(options, {verb, path, taken.count(), failure});
+  };
+  project_ = project_file(options.config, session.files);
+  const std::string fail_on = said_or("--fail-on", options.fail_on, project_.fail_on, "error");
   if (fail_on == "warn") fail_from_ = Severity::warn;
   rules_.reserve(options.ignore.size() + project_.ignores.size());
   for (const std::string& text : options.ignore) rules_.push_back(parse_ignore(text));
@@ -125,8 +140,17 @@ Reports::Reports(const ReportOptions& options, std::vector<std::string> judged,
 }
 
 std::string Reports::level(const std::string& asked_for, const std::string& usual) const {
+  return said_or("--level", asked_for, project_.level, usual);
+}
+
+// What the file decides for somebody who may not have it before his eyes is said.
+std::string Reports::said_or(std::string_view flag, const std::string& asked_for,
+                             const std::string& in_file, const std::string& usual) const {
   if (!asked_for.empty()) return asked_for;
-  return project_.level.empty() ? usual : project_.level;
+  if (in_file.empty() || in_file == usual) return usual;
+  out_.talk(fmt::format("remesh: note: `{} {}` is what {} says", flag, in_file,
+                        options_.config.empty() ? "remesh.toml" : escaped(options_.config)));
+  return in_file;
 }
 
 bool Reports::accepts(std::vector<Finding> findings) const {
@@ -147,14 +171,19 @@ void Reports::settle(Judgement& judgement) const {
 
 void Reports::write(const Judgement& judgement, const Output& out) const {
   warn_of_rules(judgement.ignored, out);
-  if (!options_.junit.empty()) write_report(options_.junit, junit_report(judgement));
-  if (!options_.sarif.empty()) write_report(options_.sarif, json_text(sarif_report(judgement)));
-  if (!options_.html.empty()) write_report(options_.html, html_report(judgement));
+  write_files(judgement);
+  *written_ = true;
   if (!is_for_github(options_.annotations)) return;
   for (const std::string& line : github_annotations(judgement)) out.warn(line);
   if (!append_step_summary(step_summary(judgement))) {
     out.warn("remesh: warning: the summary of this step is full, so this is not in it");
   }
+}
+
+void Reports::write_files(const Judgement& judgement) const {
+  if (!options_.junit.empty()) write_report(options_.junit, junit_report(judgement));
+  if (!options_.sarif.empty()) write_report(options_.sarif, json_text(sarif_report(judgement)));
+  if (!options_.html.empty()) write_report(options_.html, html_report(judgement));
 }
 
 }  // namespace remesh

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ignores.hpp"
@@ -43,13 +45,15 @@ void refuse_report_options(const ReportOptions& options, const std::string& judg
 ///     reports.write(judgement);
 class Reports {
  public:
-  /// Reads remesh.toml, and looks whether reports can lie where they are wanted. `judged`: paths of
-  /// checkpoints, in which nothing may be written, and of files. Removes reports of earlier
-  /// runs. Throws Error(invalid_argument) for what cannot
-  /// be meant, and as check_report_path().
-  Reports(const ReportOptions& options, std::vector<std::string> judged, const Session& session);
+  /// Looks whether reports can lie where they are wanted, and removes those of earlier runs. From
+  /// then on, whatever ends the command before write() is done is told by all of them in place of a
+  /// verdict (of HTML there is none then). Reads remesh.toml. `judged`: paths of checkpoints, in
+  /// which nothing may be written, and of files; the first is what reports are named after. Throws
+  /// Error(invalid_argument) for what cannot be meant, and as check_report_path().
+  Reports(const ReportOptions& options, std::vector<std::string> judged, Session& session);
 
-  /// The one that was asked for, or that of remesh.toml, or the usual one.
+  /// The one that was asked for, or that of remesh.toml, which is then said on standard error, or
+  /// the usual one.
   std::string level(const std::string& asked_for, const std::string& usual) const;
 
   /// Whether none of the findings about a side, which was opened, counts at or above --fail-on.
@@ -67,7 +71,13 @@ class Reports {
   void write(const Judgement& judgement, const Output& out) const;
 
  private:
+  std::string said_or(std::string_view flag, const std::string& asked_for,
+                      const std::string& in_file, const std::string& usual) const;
+  void write_files(const Judgement& judgement) const;
+
   ReportOptions options_;
+  const Output& out_;
+  std::shared_ptr<bool> written_ = std::make_shared<bool>(false);
   ProjectFile project_;
   Severity fail_from_ = Severity::error;
   std::vector<IgnoreRule> rules_;

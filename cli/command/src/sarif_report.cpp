@@ -172,6 +172,31 @@ Json invocation_of(const Judgement& judgement, std::size_t num_results) {
           {"toolExecutionNotifications", notes}};
 }
 
+Json invocation_of(const Failure& failure) {
+  Json note{{"level", "error"}, {"message", {{"text", message_text(failure.message)}}}};
+  if (!failure.id.empty()) note["associatedRule"] = {{"id", failure.id}};
+  return {{"executionSuccessful", false},
+          {"exitCode", failure.exit},
+          {"toolExecutionNotifications", Json::array({std::move(note)})}};
+}
+
+// A run without what it came to.
+Json run_of(std::string_view verb, std::span<const Page> pages) {
+  return {
+      {"tool",
+       {{"driver",
+         {{"name", "remesh"}, {"semanticVersion", remesh_version()}, {"rules", rules(pages)}}}}},
+      {"automationDetails", {{"id", fmt::format("remesh/{}/", verb)}}}};
+}
+
+Json log_of(Json run) {
+  return {{"$schema",
+           "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/"
+           "sarif-schema-2.1.0.json"},
+          {"version", "2.1.0"},
+          {"runs", Json::array({std::move(run)})}};
+}
+
 bool leads_up(const fs::path& path) { return path.begin() != path.end() && *path.begin() == ".."; }
 
 }  // namespace
@@ -197,19 +222,19 @@ Json sarif_report(const Judgement& judgement) {
   Json results = results_of(judgement, pages);
   Json facts = Json::object();
   for (const auto& [name, value] : judgement.facts) facts[name] = value;
-  Json run{
-      {"tool",
-       {{"driver",
-         {{"name", "remesh"}, {"semanticVersion", remesh_version()}, {"rules", rules(pages)}}}}},
-      {"automationDetails", {{"id", fmt::format("remesh/{}/", judgement.verb)}}},
-      {"invocations", Json::array({invocation_of(judgement, results.size())})},
-      {"results", std::move(results)},
-      {"properties", {{"judged", judgement.title}, {"facts", std::move(facts)}}}};
-  return {{"$schema",
-           "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/"
-           "sarif-schema-2.1.0.json"},
-          {"version", "2.1.0"},
-          {"runs", Json::array({std::move(run)})}};
+  Json run = run_of(judgement.verb, pages);
+  run["invocations"] = Json::array({invocation_of(judgement, results.size())});
+  run["results"] = std::move(results);
+  run["properties"] = {{"judged", judgement.title}, {"facts", std::move(facts)}};
+  return log_of(std::move(run));
+}
+
+Json sarif_report(const NoVerdict& none) {
+  Json run = run_of(none.verb, all_pages());
+  run["invocations"] = Json::array({invocation_of(none.failure)});
+  run["results"] = Json::array();
+  run["properties"] = {{"judged", none.path}, {"facts", Json::object()}};
+  return log_of(std::move(run));
 }
 
 }  // namespace remesh

@@ -202,16 +202,17 @@ std::vector<std::size_t> newest_first(const TrainingRun& run) {
 Finding unfinished(const RunEntry& leftover) {
   Finding finding;
   finding.id = "RM105";
-  finding.message =
-      is_staging_name(leftover.name)
-          ? fmt::format(
-                "cannot use '{}': the job that writes '{}' did not finish, or is still at "
-                "it; its command with `--resume` completes it",
-                leftover.name, name_of_leftover(leftover.name))
-          : fmt::format(
-                "cannot use '{}': by its name it is still being written, or was never "
-                "finished",
-                leftover.name);
+  if (is_staging_name(leftover.name)) {
+    finding.next_step = "its command with `--resume` completes it";
+    finding.message = fmt::format(
+        "cannot use '{}': the job that writes '{}' did not finish, or is still at it; {}",
+        leftover.name, name_of_leftover(leftover.name), finding.next_step);
+  } else {
+    finding.next_step = "wait for the job that writes it, or use the save before it";
+    finding.message =
+        fmt::format("cannot use '{}': by its name it is still being written, or was never finished",
+                    leftover.name);
+  }
   finding.file = leftover.name;
   return finding;
 }

@@ -91,6 +91,13 @@ std::string objection(const TrainingRun& run, const RunPointer& pointer, const R
                      newest->name);
 }
 
+std::string next_step_of(const RunPointer& pointer, const RunEntry* newest) {
+  if (pointer.is_of_conversions) return "convert a whole checkpoint anew, or remove the pointer";
+  if (newest == nullptr) return "resume from a checkpoint that `remesh verify` finds whole";
+  return fmt::format("resume from '{}' by its name, or write that name into the pointer",
+                     newest->name);
+}
+
 }  // namespace
 
 bool is_pointer_name(std::string_view name, EntryKind kind) {
@@ -129,6 +136,7 @@ std::vector<Finding> check_pointers(const TrainingRun& run, std::optional<std::s
     finding.file = pointer.name;
     finding.found = pointer.target;
     if (whole && !pointer.is_of_conversions) finding.expected = whole->name;
+    finding.next_step = next_step_of(pointer, whole);
     findings.push_back(std::move(finding));
   }
   return findings;

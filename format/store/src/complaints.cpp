@@ -1,11 +1,43 @@
 #include "complaints.hpp"
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 
 #include <fmt/format.h>
 
 namespace remesh::native {
 namespace {
+
+struct NextStep {
+  std::string_view id;
+  std::string_view text;
+};
+
+constexpr std::array next_steps{
+    NextStep{"RM102", "use the remesh that wrote it, or a newer one"},
+    NextStep{"RM103",
+             "copy the checkpoint again from where it was written, or let `remesh repair` make a "
+             "whole copy of what is left"},
+    NextStep{"RM105",
+             "wait if a job or a copy still writes to it; otherwise `remesh repair` tells whether "
+             "all else is whole, or use the save before it"},
+    NextStep{"RM109", "copy all files of one save again"},
+    NextStep{"RM202",
+             "copy the file again from where it was written, or let `remesh repair` make a whole "
+             "copy"},
+    NextStep{"RM203",
+             "copy the file again from where it was written; `remesh repair` makes a shard again "
+             "where other ranks store copies of what was in it"},
+    NextStep{"RM208", "`remesh repair` makes a copy without it"},
+    NextStep{"RM604", "put the file itself in its place"},
+};
+
+// Nothing where it depends on more than what was found.
+std::string next_step_of(std::string_view id) {
+  const auto* const next = std::ranges::find(next_steps, id, &NextStep::id);
+  return next == next_steps.end() ? std::string() : std::string(next->text);
+}
 
 std::string id_of(const Error& error) {
   if (!error.id().empty()) return error.id();
@@ -21,6 +53,7 @@ void Complaints::add(const std::string& id, const std::string& file, const std::
   finding.message = fmt::format("cannot read '{}': {}", path(file).string(), why);
   finding.file = file;
   finding.bytes = bytes;
+  finding.next_step = next_step_of(id);
   add(std::move(finding));
 }
 
@@ -32,6 +65,7 @@ void Complaints::add(const Error& error, const std::string& file) const {
   finding.id = id_of(error);
   finding.message = why;
   finding.file = file;
+  finding.next_step = next_step_of(finding.id);
   add(std::move(finding));
 }
 

@@ -29,6 +29,11 @@ Path without_trailing_slash(const Path& destination) {
   return plain;
 }
 
+// What the names of all its temporary directories begin with.
+std::string stem_of(const Path& destination) {
+  return fmt::format(".{}{}", destination.filename().string(), staging_mark);
+}
+
 void require_parent(const FileSystem& files, const Path& destination) {
   const Path parent = destination.parent_path();
   if (parent.empty() || files.look(parent / ".")) return;
@@ -86,18 +91,10 @@ void refuse_other_jobs(const FileSystem& files, const Path& directory, const std
     if (!entry.name.starts_with(stem)) continue;
     throw Error(Errc::unsafe,
                 fmt::format("cannot resume: '{}' was left by a job with other options or another "
-                            "source; repeat that job's command, or remove what it left",
+                            "source; repeat that job's command, or say `--discard` in place of "
+                            "`--resume`, which removes what it left",
                             (parent / entry.name).string()));
   }
-}
-
-// Who asks to resume may well have been requeued after the job was done.
-void refuse_finished(const FileSystem& files, const Path& destination) {
-  if (!files.look(destination)) return;
-  throw Error(Errc::exists,
-              fmt::format("cannot resume '{}': it exists, so there is nothing to complete; `remesh "
-                          "verify {} --against SRC` tells whether it is what this job would write",
-                          destination.string(), destination.string()));
 }
 
 // Whether what is there was left by the very same job. What stopped before it could say which job
@@ -129,6 +126,21 @@ void refuse_existing(const FileSystem& files, const Path& destination) {
                                         destination.string()));
 }
 
+void refuse_finished(const FileSystem& files, const Path& destination,
+                     const std::string& source_name) {
+  if (!files.look(destination)) return;
+  // Who asks to resume may well have been requeued after the job was done.
+  throw Error(Errc::exists,
+              fmt::format("cannot resume '{}': it exists, so there is nothing to complete; `remesh "
+                          "verify {} --against {}` tells whether it is what this job would write",
+                          destination.string(), destination.string(), source_name));
+}
+
+Path staging_directory(const Path& destination, const std::string& job_id) {
+  const Path plain = without_trailing_slash(destination);
+  return plain.parent_path() / (stem_of(plain) + job_id);
+}
+
 bool is_staging_name(std::string_view name) noexcept {
   return name.starts_with('.') && name.find(staging_mark) != std::string_view::npos;
 }
@@ -137,26 +149,37 @@ std::vector<Path> left_by_other_jobs(const FileSystem& files, const Path& destin
                                      const std::string& job_id) {
   const Path plain = without_trailing_slash(destination);
   const Path parent = plain.parent_path();
-  const std::string stem = fmt::format(".{}{}", plain.filename().string(), staging_mark);
+  const std::string stem = stem_of(plain);
   std::vector<Path> found;
   if (!files.look(parent.empty() ? Path(".") : parent / ".")) return found;
   for (const Entry& entry : files.list(parent.empty() ? Path(".") : parent)) {
-    if (entry.name.starts_with(stem) && entry.name != stem + job_id) {
+    if (entry.kind == EntryKind::directory && entry.name.starts_with(stem) &&
+        entry.name != stem + job_id) {
       found.push_back(parent / entry.name);
     }
   }
   return found;
 }
 
+std::vector<Path> discard_left_by_other_jobs(FileSystem& files, const Path& destination,
+                                             const std::string& job_id) {
+  std::vector<Path> removed;
+  for (const Path& path : left_by_other_jobs(files, destination, job_id)) {
+    const auto held = files.try_lock(path);
+    if (!held) continue;
+    files.remove_all(path);
+    removed.push_back(path);
+  }
+  return removed;
+}
+
 Staging::Staging(FileSystem& files, const Path& destination, const std::string& job_id,
                  Leftovers leftovers, const std::string& identity)
     : files_(files), destination_(without_trailing_slash(destination)) {
-  if (leftovers == Leftovers::resume) refuse_finished(files_, destination_);
   refuse_existing(files_, destination_);
   require_parent(files_, destination_);
-  const std::string stem = fmt::format(".{}{}", destination_.filename().string(), staging_mark);
-  directory_ = destination_.parent_path() / (stem + job_id);
-  if (leftovers == Leftovers::resume) refuse_other_jobs(files_, directory_, stem);
+  directory_ = staging_directory(destination_, job_id);
+  if (leftovers == Leftovers::resume) refuse_other_jobs(files_, directory_, stem_of(destination_));
   if (create_if_absent(files_, directory_)) {
     lock_ = lock_new(files_, directory_);
   } else {

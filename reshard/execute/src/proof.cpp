@@ -17,7 +17,7 @@ std::string_view file_of(const ExtentMap& map, std::size_t tensor) {
 
 }  // namespace
 
-Proof::Proof(const Reader& source, const Catalog& target, const ExtentMap& target_map,
+Proof::Proof(const NamedSource& source, const Catalog& target, const ExtentMap& target_map,
              std::span<const std::size_t> source_of, const Passed& passed)
     : target_(target), map_(target_map) {
   const auto& [sent, cast, arrived] = passed;
@@ -30,7 +30,7 @@ Proof::Proof(const Reader& source, const Catalog& target, const ExtentMap& targe
   for (std::size_t tensor = 0; tensor < source_of.size(); ++tensor) {
     const Digest read = source_digest(source, source_of[tensor], sent);
     const bool is_cast =
-        source.catalog().tensors[source_of[tensor]].dtype != target.tensors[tensor].dtype;
+        source.reader.catalog().tensors[source_of[tensor]].dtype != target.tensors[tensor].dtype;
     source_digests_.push_back(read);
     digests_.push_back(is_cast ? cast.sum(tensor).digest : read);
     check_target(tensor, digests_.back(), arrived);
@@ -39,28 +39,30 @@ Proof::Proof(const Reader& source, const Catalog& target, const ExtentMap& targe
   check_copies();
 }
 
-Digest Proof::source_digest(const Reader& source, std::size_t tensor, const Tally& sent) {
-  const Catalog& catalog = source.catalog();
+Digest Proof::source_digest(const NamedSource& source, std::size_t tensor, const Tally& sent) {
+  const Catalog& catalog = source.reader.catalog();
   const TensorDesc& desc = catalog.tensors[tensor];
   const Tally::Sum sum = sent.sum(tensor);
   if (!sum.complete) {
-    throw Error(
-        Errc::corrupt,
-        fmt::format("cannot read {} from {}: {} bytes were read, but each of its {} bytes "
-                    "must be read exactly once",
-                    to_string(desc), file_of(source.extents(), tensor), sum.bytes, num_bytes(desc)),
-        "RM301");
+    throw Error(Errc::corrupt,
+                fmt::format("cannot read {} from {}: {} bytes were read, but each of its {} bytes "
+                            "must be read exactly once",
+                            to_string(desc), file_of(source.reader.extents(), tensor), sum.bytes,
+                            num_bytes(desc)),
+                "RM301");
   }
   if (catalog.digests.empty()) return sum.digest;
   ++recorded_;
   if (catalog.digests[tensor] != sum.digest) {
-    throw Error(Errc::corrupt,
-                fmt::format("cannot use {} from {}: its bytes hash to {}, but {} is recorded; the "
-                            "file changed after it was written (`remesh verify CHECKPOINT` lists "
-                            "the damaged blocks)",
-                            to_string(desc), file_of(source.extents(), tensor),
-                            to_string(sum.digest), to_string(catalog.digests[tensor])),
-                "RM207");
+    throw Error(
+        Errc::corrupt,
+        fmt::format("cannot use {} from {}: its bytes hash to {}, but {} is recorded; the "
+                    "file changed after it was written (`remesh verify {}` lists the damaged "
+                    "blocks){}",
+                    to_string(desc), file_of(source.reader.extents(), tensor),
+                    to_string(sum.digest), to_string(catalog.digests[tensor]), source.name,
+                    other_copies(source, tensor)),
+        "RM207");
   }
   return sum.digest;
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cast_tally.hpp"
-#include "remesh/store/reader.hpp"
+#include "named_source.hpp"
 #include "remesh/store/tally.hpp"
 
 namespace remesh::detail {
@@ -24,7 +24,7 @@ class Proof {
   };
 
   /// Throws as transfer() documents. The arguments outlive the proof.
-  Proof(const Reader& source, const Catalog& target, const ExtentMap& target_map,
+  Proof(const NamedSource& source, const Catalog& target, const ExtentMap& target_map,
         std::span<const std::size_t> source_of, const Passed& passed);
 
   /// S = T of each tensor, in the target's order.
@@ -45,7 +45,7 @@ class Proof {
   void check_read_back(const Tally& again) const;
 
  private:
-  Digest source_digest(const Reader& source, std::size_t tensor, const Tally& sent);
+  Digest source_digest(const NamedSource& source, std::size_t tensor, const Tally& sent);
   void check_target(std::size_t tensor, Digest wanted, const Tally& arrived) const;
   void take_blocks(const Tally& arrived);
   void check_copies() const;

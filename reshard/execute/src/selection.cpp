@@ -38,13 +38,14 @@ class Globs {
     return any;
   }
 
-  void require_all_used(const char* flag) const {
+  void require_all_used(const char* flag, const std::string& source_name) const {
     const auto unused = std::ranges::find(used_, false);
     if (unused == used_.end()) return;
     throw Error(Errc::invalid_argument,
                 fmt::format("cannot use `{} '{}'`: no tensor has a name that matches it; "
-                            "`remesh inspect CHECKPOINT '*'` lists them",
-                            flag, patterns_[static_cast<std::size_t>(unused - used_.begin())]));
+                            "`remesh inspect {} '*'` lists them",
+                            flag, patterns_[static_cast<std::size_t>(unused - used_.begin())],
+                            source_name));
   }
 
  private:
@@ -75,8 +76,8 @@ std::vector<std::size_t> kept_tensors(const Selection& selection, const Catalog&
       left.bytes += num_bytes(tensor);
     }
   }
-  include.require_all_used("--include");
-  exclude.require_all_used("--exclude");
+  include.require_all_used("--include", selection.source_name);
+  exclude.require_all_used("--exclude", selection.source_name);
   return kept;
 }
 

@@ -117,10 +117,23 @@ void run_in_window(Context& context, const Writer& target, std::size_t count,
   });
 }
 
+// Runs `copy`. What it throws of a damaged copy goes on with what to do about that.
+detail::PanelBytes telling_of_copies(const detail::NamedSource& source, std::size_t tensor,
+                                     const std::function<detail::PanelBytes()>& copy) {
+  try {
+    return copy();
+  } catch (const Error& error) {
+    const std::string hint = error.id() == "RM207" ? detail::other_copies(source, tensor) : "";
+    if (hint.empty()) throw;
+    throw Error(error.code(), error.what() + hint, error.id());
+  }
+}
+
 // Moves all panels; returns the bytes of all of them.
-detail::PanelBytes move_panels(Context& context, const Reader& source, Writer& target,
+detail::PanelBytes move_panels(Context& context, const detail::NamedSource& named, Writer& target,
                                const std::vector<Panel>& panels,
                                std::span<const std::uint32_t> order, Passing& passing) {
+  const Reader& source = named.reader;
   const Tap on_read(
       [&passing](std::uint32_t file, std::int64_t offset, Tap::Bytes bytes) {
         passing.sent.add(file, offset, bytes);
@@ -157,8 +170,10 @@ detail::PanelBytes move_panels(Context& context, const Reader& source, Writer& t
     const Panel& panel = panels[order[index]];
     std::optional<PanelBuffers>& mine = buffers[static_cast<std::size_t>(worker)];
     if (!mine) mine.emplace(PanelBuffers{Buffer(size), Buffer(size), Buffer(cast_size)});
-    const detail::PanelBytes bytes =
-        detail::copy_panel(source, target, panel, *holders.of(panel), *mine, on_read, on_write);
+    const detail::PanelBytes bytes = telling_of_copies(named, panel.source_tensor, [&] {
+      return detail::copy_panel(source, target, panel, *holders.of(panel), *mine, on_read,
+                                on_write);
+    });
     context.progress.advance(bytes.read);
     const std::lock_guard lock(mutex);
     all.read += bytes.read;
@@ -237,9 +252,10 @@ Outcome transfer(Context& context, const Reader& source, Writer& target,
   const std::vector<std::uint32_t> order =
       detail::in_lanes(panels, target.extents(), context.pool.size());
 
+  const detail::NamedSource named{source, options.source_name, options.copies_chosen};
   Outcome outcome;
   outcome.tensors = std::ssize(target.catalog().tensors);
-  const detail::PanelBytes bytes = move_panels(context, source, target, panels, order, passing);
+  const detail::PanelBytes bytes = move_panels(context, named, target, panels, order, passing);
   outcome.read_bytes = bytes.read;
   outcome.kept_bytes = bytes.kept;
   outcome.moved_bytes = bytes.moved;
@@ -249,7 +265,7 @@ Outcome transfer(Context& context, const Reader& source, Writer& target,
   outcome.rounded_values = passing.cast.rounded();
   outcome.replicas_not_compared = count_replicas(source.extents(), source_of);
 
-  const detail::Proof proof(source, target.catalog(), on_medium, source_of,
+  const detail::Proof proof(named, target.catalog(), on_medium, source_of,
                             {passing.sent, passing.cast, passing.arrived});
   outcome.recorded = proof.recorded();
   target.seal(proof.digests(), proof.block_crcs());

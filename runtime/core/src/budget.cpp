@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -18,11 +19,11 @@ namespace {
 
 std::int64_t checked_limit(std::int64_t limit_bytes) {
   if (limit_bytes < MemoryBudget::least_bytes) {
-    throw Error(Errc::out_of_memory,
-                fmt::format("cannot work within {} bytes of memory: a job needs at least {} ({}); "
-                            "raise --memory",
-                            limit_bytes, MemoryBudget::least_bytes,
-                            format_bytes(MemoryBudget::least_bytes)));
+    throw Error(
+        Errc::out_of_memory,
+        fmt::format("cannot work within {} bytes of memory: a job needs at least {}; say "
+                    "`--memory {}MiB` or more (1MiB is 2^20 bytes, 1MB is 10^6)",
+                    limit_bytes, MemoryBudget::least_bytes, MemoryBudget::least_bytes >> 20));
   }
   return limit_bytes;
 }
@@ -101,6 +102,22 @@ constexpr std::array units{
     Unit{"PiB", std::int64_t{1} << 50},
 };
 
+// "64m" and "64mb" may mean either: neither is taken, both are named.
+std::string did_you_mean(std::string_view text, std::string_view unit) {
+  constexpr std::string_view prefixes = "KMGTP";
+  if (unit.empty()) return {};
+  const char prefix = static_cast<char>(std::toupper(static_cast<unsigned char>(unit.front())));
+  std::string rest(unit.substr(1));
+  std::ranges::transform(rest, rest.begin(), [](char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  const bool is_unit = rest.empty() || rest == "b" || rest == "i" || rest == "ib";
+  if (prefixes.find(prefix) == std::string_view::npos || !is_unit) return {};
+  const std::string_view number = text.substr(0, text.size() - unit.size());
+  return fmt::format("; did you mean {}{}iB, or {}{}B, which is less?", number, prefix, number,
+                     prefix);
+}
+
 // Cuts the leading digits off.
 std::string_view take_digits(std::string_view& text) {
   const std::size_t length = std::min(text.find_first_not_of("0123456789"), text.size());
@@ -138,13 +155,13 @@ std::int64_t parse_bytes(std::string_view text) {
   const std::string_view fraction = has_point ? take_digits(rest) : std::string_view{};
   const auto* const unit = std::ranges::find(units, rest, &Unit::name);
 
-  const bool well_formed = !whole.empty() && unit != units.end() &&
-                           (!has_point || (!fraction.empty() && unit->bytes > 1));
-  if (!well_formed) {
-    throw Error(Errc::invalid_argument,
-                fmt::format("cannot read '{}' as a number of bytes: expected a number and a unit, "
-                            "such as 4GiB, 1.5GB or 65536",
-                            text));
+  const bool is_number = !whole.empty() && has_point == !fraction.empty();
+  if (!is_number || unit == units.end() || (has_point && unit->bytes == 1)) {
+    throw Error(
+        Errc::invalid_argument,
+        fmt::format("cannot read '{}' as a number of bytes: expected a number and a unit, "
+                    "such as 4GiB, 1.5GB or 65536{}",
+                    text, is_number && unit == units.end() ? did_you_mean(text, rest) : ""));
   }
   const auto bytes = total_bytes(whole, fraction, unit->bytes);
   if (!bytes) {

@@ -19,6 +19,7 @@ namespace {
 
 using test::FaultyFileSystem;
 using test::TemporaryDirectory;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StrEq;
 
@@ -124,6 +125,24 @@ TEST_F(StagingTest, NamesWhatAnEarlierJobLeftAndHowToRemoveIt) {
 
   Staging staging(files_, directory_ / "ckpt", "0123", Leftovers::discard);
   EXPECT_TRUE(fs::is_empty(temporary_));
+}
+
+TEST_F(StagingTest, RemovesWhatOtherJobsLeftButNotWhatOneHolds) {
+  for (const char* name : {".ckpt.remesh-0123", ".ckpt.remesh-4567", ".ckpt.remesh-89ab",
+                           ".other.remesh-4567", "ckpt.remesh-4567"}) {
+    fs::create_directory(directory_ / name);
+    test::set_content(directory_ / name / "old", "x");
+  }
+  test::set_content(directory_ / ".ckpt.remesh-file", "x");
+  const auto held = files_.try_lock(directory_ / ".ckpt.remesh-89ab");
+  EXPECT_THAT(discard_left_by_other_jobs(files_, directory_ / "ckpt/", "0123"),
+              ElementsAre(directory_ / ".ckpt.remesh-4567"));
+  EXPECT_THAT(left_by_other_jobs(files_, directory_ / "ckpt", "0123"),
+              ElementsAre(directory_ / ".ckpt.remesh-89ab"));
+  for (const char* name : {".ckpt.remesh-0123", ".other.remesh-4567", "ckpt.remesh-4567"}) {
+    EXPECT_TRUE(fs::exists(directory_ / name / "old")) << name;
+  }
+  EXPECT_TRUE(fs::exists(directory_ / ".ckpt.remesh-file"));
 }
 
 TEST_F(StagingTest, WhatItCreatedAndCannotLockItRemoves) {

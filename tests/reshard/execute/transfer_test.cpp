@@ -292,6 +292,33 @@ TEST(Transfer, CatchesACopyThatIsNotWhatTheFirstIs) {
   expect_refused(*source.reader(), unequal, Errc::internal, "copy 1 of");
 }
 
+// Copy 0 is not what was recorded: whoever did not look at the others hears how to have them taken.
+TEST(Transfer, NamesTheWayToOtherCopiesUnlessItWasGone) {
+  Machine machine;
+  Context context{machine.pool, machine.budget, machine.progress, machine.log, machine.stop};
+  for (const bool chosen : {false, true}) {
+    for (const bool several : {false, true}) {
+      Catalog catalog = Matrix(columns).catalog();
+      const Mesh mesh = several ? Mesh({{"tp", 2}, {"dp", 2}}) : Mesh({{"tp", 2}});
+      catalog.layout = Layout(mesh, {Placement{{columns}, {}}}, {Placed{}}, {});
+      catalog.digests = {Digest{1}};
+      MemoryStore source(catalog);
+      Matrix target(rows);
+      const auto reader = source.reader();
+      const auto writer = target.writer();
+      try {
+        transfer(context, *reader, *writer, {.source_name = "src", .copies_chosen = chosen});
+        FAIL() << "believed the wrong bytes";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.id(), "RM207");
+        EXPECT_THAT(error.what(), HasSubstr("`remesh verify src`"));
+        const bool is_told = std::string(error.what()).find("--replicas") != std::string::npos;
+        EXPECT_EQ(is_told, several && !chosen) << error.what();
+      }
+    }
+  }
+}
+
 // What was written and synced is not what the medium gives back.
 TEST(Transfer, ReadingBackCatchesAMediumThatLies) {
   Machine machine;

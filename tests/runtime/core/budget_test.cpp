@@ -17,6 +17,7 @@
 namespace remesh {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using ::testing::StrEq;
@@ -46,7 +47,8 @@ TEST(MemoryBudget, ALimitBelowTheLeastNamesBothNumbers) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Errc::out_of_memory);
     EXPECT_THAT(error.what(), StrEq("cannot work within 67108863 bytes of memory: a job needs at "
-                                    "least 67108864 (64.0 MiB); raise --memory"));
+                                    "least 67108864; say `--memory 64MiB` or more (1MiB is 2^20 "
+                                    "bytes, 1MB is 10^6)"));
   }
 }
 
@@ -171,10 +173,9 @@ TEST(ParseBytes, ReadsANumberAndAUnit) {
 
 TEST(ParseBytes, AnythingElseIsRefused) {
   for (const std::string_view text :
-       {"",       " ",       "GiB",   "B",     ".5GB",  "5.GB",  "1.5",   "1.5B",
-        "-1",     "-1GiB",   "+1GiB", "1 GiB", " 1GiB", "1GiB ", "1gib",  "1GIB",
-        "1Gib",   "1G",      "1Gi",   "1GiBs", "1e9",   "0x10",  "1,5GB", "1_000",
-        "1.5.GB", "1.2.3GB", "inf",   "1EiB",  "1mB",   "1GB1",  "\t1"}) {
+       {"",        " ",     "GiB",   "B",     ".5GB",  "5.GB", "1.5",  "1.5B",  "-1",    "-1GiB",
+        "+1GiB",   "1 GiB", " 1GiB", "1GiB ", "1GiBs", "1e9",  "0x10", "1,5GB", "1_000", "1.5.GB",
+        "1.2.3GB", "inf",   "1EiB",  "1GB1",  "\t1",   "1.Gi", ".5g",  "1x"}) {
     try {
       const std::int64_t bytes = parse_bytes(text);
       ADD_FAILURE() << "read '" << text << "' as " << bytes;
@@ -183,6 +184,20 @@ TEST(ParseBytes, AnythingElseIsRefused) {
       EXPECT_EQ(error.what(), "cannot read '" + std::string(text) +
                                   "' as a number of bytes: expected a number and a unit, such as "
                                   "4GiB, 1.5GB or 65536");
+    }
+  }
+}
+
+// Half of those who write "64m" mean one, half the other.
+TEST(ParseBytes, AUnitThatMayMeanTwoIsRefusedWithBoth) {
+  for (const std::string_view text : {"64m", "64M", "64Mi", "64mb", "64mB", "64mib", "64MIB"}) {
+    try {
+      const std::int64_t bytes = parse_bytes(text);
+      ADD_FAILURE() << "read '" << text << "' as " << bytes;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Errc::invalid_argument) << text;
+      EXPECT_THAT(error.what(), HasSubstr("'" + std::string(text) + "'"));
+      EXPECT_THAT(error.what(), EndsWith("; did you mean 64MiB, or 64MB, which is less?"));
     }
   }
 }

@@ -23,10 +23,23 @@ bool is_staging_name(std::string_view name) noexcept;
 /// Throws Error(exists, "destination exists") if something is there.
 void refuse_existing(const FileSystem& files, const FileSystem::Path& destination);
 
+/// Refuses a job that is to be resumed but is done: Error(exists), which says how to tell whether
+/// what is there came of `source_name`.
+void refuse_finished(const FileSystem& files, const FileSystem::Path& destination,
+                     const std::string& source_name);
+
+/// Where a job writes until it is done.
+FileSystem::Path staging_directory(const FileSystem::Path& destination, const std::string& job_id);
+
 /// What jobs of the same destination but with another id left there, or are still writing.
 std::vector<FileSystem::Path> left_by_other_jobs(const FileSystem& files,
                                                  const FileSystem::Path& destination,
                                                  const std::string& job_id);
+
+/// Removes of that all directories which no job holds, and returns those.
+std::vector<FileSystem::Path> discard_left_by_other_jobs(FileSystem& files,
+                                                         const FileSystem::Path& destination,
+                                                         const std::string& job_id);
 
 /// A directory that is written under a temporary name beside its destination,
 /// ".NAME.remesh-<job id>", locked while it is written, and renamed when it is whole. Destroyed

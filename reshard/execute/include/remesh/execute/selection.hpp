@@ -22,6 +22,7 @@ struct Selection {
   bool weights_only = false;
   /// Parameters that are floats become this. Optimizer states keep their dtype.
   std::optional<DType> dtype;
+  std::string source_name = "CHECKPOINT";  ///< what messages call the checkpoint
 
   /// Whether nothing is left out or changed.
   bool is_all() const noexcept {

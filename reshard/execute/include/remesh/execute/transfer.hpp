@@ -21,7 +21,10 @@ struct TransferOptions {
   bool may_change = false;
   /// What the target leaves out and why, for the certificate; may be null.
   const Left* left = nullptr;
-  std::string cast_reason;  ///< why dtypes change: "--dtype bf16"
+  std::string cast_reason;                 ///< why dtypes change: "--dtype bf16"
+  std::string source_name = "CHECKPOINT";  ///< what messages call the source
+  /// Whether all copies were looked at before: then messages propose that no more.
+  bool copies_chosen = false;
   /// Called when all is proved; what it throws, transfer() throws, and nothing is published.
   std::function<void()> before_publish = {};
 };
