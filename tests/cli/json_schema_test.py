@@ -144,7 +144,7 @@ def make_inputs(program, fixtures, scratch):
     (places["noted"] / "note").touch()
     places["config"] = scratch / "remesh.toml"
     places["config"].write_text('[[ignore]]\nid = "RM108"\nglob = "note"\nreason = "ours"\nexpires = 9999-12-31\n'
-                                '[[ignore]]\nid = "RM202"\nreason = "ours"\nexpires = 2020-01-01\n')
+                                '[[ignore]]\nid = "RM210"\nreason = "ours"\nexpires = 2020-01-01\n')
     places["directory"] = scratch / "directory"
     places["directory"].mkdir()
     places["rates"] = scratch / "rates"

@@ -229,15 +229,16 @@ class Explainer {
         find_proportion(context_, *left_.reader, pair.left, *right_.reader, pair.right);
     if (!proportion) return std::nullopt;
     const auto [exponent, negated] = *proportion;
-    if (exponent == 0) {
-      return about("RM532", pair, "-1",
-                   "each element of the left side is -1 times that of the right one, exactly");
-    }
-    const std::string factor = fmt::format("{}2^{}", negated ? "-" : "", exponent);
-    return about("RM532", pair, factor,
-                 fmt::format("each element of the left side is {} times that of the right one, "
-                             "exactly",
-                             factor));
+    const std::string sign = negated ? "-" : "";
+    const std::string factor = exponent == 0 ? "-1" : fmt::format("{}2^{}", sign, exponent);
+    Finding finding = about("RM532", pair, factor,
+                            fmt::format("each element of the left side is {} times that of the "
+                                        "right one, exactly",
+                                        factor));
+    finding.next_step =
+        "convert the side anew whose scale was applied twice, or not at all, or the wrong way "
+        "round";
+    return finding;
   }
 
   Finding other_form(const Pair& pair, const std::string& common) const {
