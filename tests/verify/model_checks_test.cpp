@@ -17,9 +17,14 @@ namespace remesh {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 
 // The trained model of 7 layers and 66 tensors, whose headers and config.json are rewritten.
 class ModelChecks : public ::testing::Test {
@@ -45,6 +50,10 @@ class ModelChecks : public ::testing::Test {
     std::string other = name;
     std::ranges::replace(other, '.', '_');
     replace("model.safetensors", "\"" + name + "\"", "\"" + other + "\"");
+  }
+
+  std::vector<Finding> verify_deep() {
+    return verify(machine_.judge(), test::opener(path_), Level::deep).findings;
   }
 
   std::vector<std::string> judge(Level level = Level::deep) {
@@ -82,10 +91,34 @@ TEST_F(ModelChecks, LayersBehindSomeLayerAreThoseOfOtherStages) {
   EXPECT_THAT(judge(), ElementsAre("RM305 error model.layers.7.self_attn.q_proj.weight 9 layers"));
 }
 
-TEST_F(ModelChecks, APartOfAModelIsSomebodysChoice) {
+TEST_F(ModelChecks, OfLessThanHalfAModelOneWarningSaysHowMuchIsThere) {
   replace("config.json", "\"num_hidden_layers\": 7", "\"num_hidden_layers\": 70");
   lose("model.norm.weight");
-  EXPECT_THAT(judge(), IsEmpty());
+  EXPECT_THAT(judge(Level::full), IsEmpty()) << "config.json is asked at deep";
+  EXPECT_THAT(judge(),
+              ElementsAre("RM302 warn model.layers.7.self_attn.q_proj.weight 633 tensors"));
+  const std::vector<Finding> findings = verify_deep();
+  EXPECT_EQ(findings[0].found, "65 tensors");
+  EXPECT_EQ(findings[0].more_tensors.size(), 633U - 65U - 1U);
+  EXPECT_THAT(findings[0].message,
+              HasSubstr("65 of 633 tensors of the model that config.json describes are here"));
+}
+
+// The border: of 66 tensors 33 may be missing one by one, and 34 are a part.
+TEST_F(ModelChecks, HalfAModelIsAModelThatLacksTensors) {
+  lose("model.norm.weight");
+  int lost = 1;
+  for (int layer = 0; lost < 33; ++layer) {
+    const std::string name = fmt::format("model.layers.{}.", layer);
+    for (const char* part : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                             "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
+                             "input_layernorm", "post_attention_layernorm"}) {
+      if (lost++ < 33) lose(name + part + ".weight");
+    }
+  }
+  EXPECT_THAT(judge(), AllOf(SizeIs(33), Each(StartsWith("RM302 error"))));
+  lose("model.embed_tokens.weight");
+  EXPECT_THAT(judge(), ElementsAre(StartsWith("RM302 warn")));
 }
 
 TEST_F(ModelChecks, OtherShapesAreNamed) {
@@ -101,10 +134,11 @@ TEST_F(ModelChecks, AWeightWithoutElementsIsAPlaceholderAtEveryLevel) {
   std::string length(8, '\0');
   length[0] = static_cast<char>(header.size());
   std::ofstream(path_ / "model.safetensors", std::ios::binary) << length << header;
-  for (const Level level : {Level::header, Level::full, Level::deep}) {
-    EXPECT_THAT(judge(level),
-                ElementsAre("RM306 error model.norm.weight the parameter's elements"));
+  const std::string told = "RM306 error model.norm.weight the parameter's elements";
+  for (const Level level : {Level::header, Level::full}) {
+    EXPECT_THAT(judge(level), ElementsAre(told));
   }
+  EXPECT_THAT(judge(), UnorderedElementsAre(told, StartsWith("RM302 warn")));
 }
 
 }  // namespace

@@ -125,6 +125,26 @@ void report_layers(const Misfits& misfits, std::vector<Finding>& findings) {
   findings.push_back(std::move(finding));
 }
 
+// A part that somebody chose, or what is left of a model: nothing here tells which.
+void report_part(const Misfits& misfits, std::size_t needed, std::vector<Finding>& findings) {
+  Finding finding;
+  finding.id = "RM302";
+  finding.severity = Severity::warn;
+  finding.tensor = misfits.missing.front().name;
+  for (const TensorDesc& desc : std::span(misfits.missing).subspan(1)) {
+    finding.more_tensors.push_back(desc.name);
+  }
+  finding.found = fmt::format("{} tensors", needed - misfits.missing.size());
+  finding.expected = fmt::format("{} tensors", needed);
+  finding.message =
+      fmt::format("{} of {} tensors of the model that config.json describes are here; '{}' is not",
+                  needed - misfits.missing.size(), needed, finding.tensor);
+  finding.next_step =
+      "if it was not meant to be a part, look for the others in the checkpoint from which this one "
+      "was made";
+  findings.push_back(std::move(finding));
+}
+
 void report_missing(const Misfits& misfits, std::vector<Finding>& findings) {
   for (const TensorDesc& desc : misfits.missing) {
     Finding finding;
@@ -214,7 +234,7 @@ void check_model(const ReadNumbers& read, const std::string& config,
   if (lacks_last_layers(misfits)) {
     report_layers(misfits, findings);
   } else if (2 * misfits.missing.size() > needed.size()) {
-    return;  // a part that somebody chose
+    report_part(misfits, needed.size(), findings);
   } else {
     report_missing(misfits, findings);
   }

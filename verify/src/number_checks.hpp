@@ -68,8 +68,9 @@ void check_masters(const JudgeContext& context, const ReadNumbers& read,
 void check_against_config(const ReadNumbers& read, std::vector<Finding>& findings);
 
 /// What a model with this config.json must have, as the map that ships for it says. RM302: a tensor
-/// that is missing. RM305: the last layers, all of them. RM303: one of another shape. Says nothing
-/// where `convert` would take it as it is, where no map fits, and of less than half a model.
+/// that is missing, or, as one warning, that less than half of the model is there. RM305: the last
+/// layers, all of them. RM303: one of another shape. Says nothing where `convert` would take it as
+/// it is, and where no map fits.
 void check_model(const ReadNumbers& read, const std::string& config,
                  std::vector<Finding>& findings);
 

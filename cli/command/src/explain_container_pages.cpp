@@ -30,9 +30,11 @@ constexpr std::array pages{
          "A changed manifest or signature, one that belongs to another save, or a damaged copy.",
          "Get the checkpoint and its signature from their author again."},
     Page{"RM105", "uncommitted", true,
-         "The directory has parts of a checkpoint, but not the marker that is written last.",
+         "The directory has parts of a checkpoint, but not the marker that is written last; or its "
+         "name says that it is still being written, or was put aside ('tmp', 'old', 'corrupt').",
          "The save did not end: files may be missing or half written even though they are there.",
-         "A job that was killed, a full disk, or a copy that is still under way.",
+         "A job that was killed, a full disk, a copy that is still under way, or somebody who "
+         "renamed it.",
          "If a copy is under way, wait. If a marker or a manifest was lost later, `remesh repair` "
          "makes it again. Otherwise use the save before it, and remove this one when nobody writes "
          "to it."},
@@ -84,9 +86,12 @@ constexpr std::array pages{
         "The tensors at its end are unreadable; a loader that maps the file may see zeros instead.",
         "An interrupted copy, or a full disk when it was written.",
         "Copy the file again from where it was written; the finding names the missing bytes."},
-    Page{"RM203", "listed but absent", true, "The checkpoint lists a file that is not there.",
+    Page{"RM203", "listed but absent", true,
+         "The checkpoint lists a file that is not there, or the name of one file says that there "
+         "are others ('model-00001-of-00011').",
          "The tensors in it cannot be read.",
-         "An incomplete copy or download, or an index that belongs to another set of files.",
+         "An incomplete copy or download, a save that was stopped, or an index that belongs to "
+         "another set of files.",
          "Fetch the missing file, or the index that fits the files that are there. `remesh repair` "
          "makes a shard again where other ranks stored copies (`--copies 2`)."},
     Page{"RM204", "rank grid incomplete", true, "Not every rank of the mesh has its file.",

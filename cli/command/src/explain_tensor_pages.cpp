@@ -13,7 +13,8 @@ constexpr std::array pages{
     Page{
         "RM302", "missing name", true, "A tensor that the model needs is not in the checkpoint.",
         "Loaders that are not strict start it at random.",
-        "A tied or shared tensor that was left out, or a rename between versions of the framework.",
+        "A tied or shared tensor that was left out, or a rename between versions of the framework; "
+        "where less than half of a model is there (a warning), a part that somebody chose.",
         "Compare the names with `remesh inspect CKPT -v`; for other names give `--rules FILE`."},
     Page{"RM303", "shape or dtype", true,
          "A tensor has another shape or dtype than its description says.",

@@ -36,6 +36,16 @@ struct Listed {
   std::string problem;  ///< its message
 };
 
+// Where a save was begun, and nothing else.
+bool is_empty_directory(const FileSystem& files, const FileSystem::Path& path) {
+  try {
+    const auto inside = files.look(path / ".");  // follows a link
+    return inside && inside->kind == EntryKind::directory && files.list(path / ".").empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 // What cannot be looked into is listed with the reason; the others are listed all the same.
 void open_listed(const FileSystem& files, const FileSystem::Path& path, bool is_meant,
                  Listed& listed) {
@@ -51,7 +61,9 @@ void open_listed(const FileSystem& files, const FileSystem::Path& path, bool is_
   } catch (const Error& error) {
     listed.id = error.id();
     listed.problem = error.what();
-    if (listed.id == "RM101" || listed.id == "RM105") listed.committed = false;
+    // What holds something of an unknown format may well be whole.
+    const bool is_empty = listed.id == "RM101" && is_empty_directory(files, path);
+    if (is_empty || listed.id == "RM105") listed.committed = false;
   }
 }
 

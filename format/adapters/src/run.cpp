@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "remesh/adapters/open.hpp"
+#include "remesh/core/checked.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/store/staging.hpp"
 #include "run_pointers.hpp"
@@ -36,7 +37,16 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-// The number with which `text` begins.
+// By how much "2k" and "2m" are more than 2; `behind` is what follows the digits, in small letters.
+std::int64_t scale_of(std::string_view behind) {
+  if (behind.empty()) return 1;
+  const bool ends = behind.size() == 1 || separators.find(behind[1]) != std::string_view::npos;
+  if (ends && behind.front() == 'k') return 1'000;
+  if (ends && behind.front() == 'm') return 1'000'000;
+  return 1;
+}
+
+// The number with which `text`, in small letters, begins: 12000 for "12000", "12k" and "12k-best".
 std::optional<std::int64_t> leading_number(std::string_view text) {
   constexpr std::ptrdiff_t most_digits = 18;
   const auto end = std::ranges::find_if_not(text, is_digit);
@@ -44,7 +54,7 @@ std::optional<std::int64_t> leading_number(std::string_view text) {
   if (digits == 0 || digits > most_digits) return std::nullopt;
   std::int64_t number = 0;
   std::from_chars(text.data(), text.data() + digits, number);
-  return number;
+  return checked_multiply(number, scale_of(text.substr(static_cast<std::size_t>(digits))));
 }
 
 /// A number in a name, and where its word begins.
@@ -93,10 +103,13 @@ bool is_of_checkpoint(std::string_view name) {
   return std::ranges::all_of(name, is_digit) || std::ranges::any_of(words, begins_with);
 }
 
-// Whether a name, in small letters, is what programs give to what they are still writing: Hugging
-// Face's trainer "tmp-checkpoint-20", others "step-20.tmp" or "iter_20.partial".
-bool is_temporary(std::string_view name) {
-  constexpr std::array<std::string_view, 4> words{"tmp", "temp", "partial", "incomplete"};
+// Whether a name, in small letters, is what programs give to what they are still writing (Hugging
+// Face's trainer "tmp-checkpoint-20", others "step-20.tmp" or "iter_20.partial"), or people to what
+// they put aside ("checkpoint-20_corrupt", "step-20.bak").
+bool is_set_apart(std::string_view name) {
+  constexpr std::array<std::string_view, 13> words{
+      "tmp",     "temp", "partial", "incomplete", "corrupt", "corrupted", "old",
+      "deleted", "bak",  "backup",  "trash",      "broken",  "failed"};
   while (!name.empty()) {
     const std::size_t end = std::min(name.find_first_of(separators), name.size());
     if (std::ranges::find(words, name.substr(0, end)) != words.end()) return true;
@@ -148,11 +161,11 @@ std::optional<RunEntry> entry_of(const FileSystem& files, const Path& directory,
   const std::string name = lower_case(entry.name);
   const bool is_meant = is_of_checkpoint(name);
   if (const auto step = step_in_name(entry.name)) {
-    const bool temporary = is_temporary(name);
-    return RunEntry{entry.name, step, temporary, is_meant || temporary};
+    const bool apart = is_set_apart(name);
+    return RunEntry{entry.name, step, apart, is_meant || apart};
   }
   if (!is_meant && !is_recognised(files, path)) return std::nullopt;
-  return RunEntry{entry.name, step_inside(files, path), is_temporary(name), true};
+  return RunEntry{entry.name, step_inside(files, path), is_set_apart(name), true};
 }
 
 // What has no step comes before all that has one.
@@ -166,6 +179,7 @@ std::optional<std::int64_t> step_in_name(std::string_view name) {
   const std::string lower = lower_case(name);
   if (const auto step = number_behind_any(lower, of_steps)) return step;
   if (const auto step = number_behind_any(lower, of_checkpoints)) return step;
+  if (const auto epoch = number_behind(lower, "epoch")) return epoch->number;
   return std::ranges::all_of(lower, is_digit) ? leading_number(lower) : std::nullopt;
 }
 
@@ -209,9 +223,10 @@ Finding unfinished(const RunEntry& leftover) {
         leftover.name, name_of_leftover(leftover.name), finding.next_step);
   } else {
     finding.next_step = "wait for the job that writes it, or use the save before it";
-    finding.message =
-        fmt::format("cannot use '{}': by its name it is still being written, or was never finished",
-                    leftover.name);
+    finding.message = fmt::format(
+        "cannot use '{}': by its name it is still being written, was never finished, or was put "
+        "aside",
+        leftover.name);
   }
   finding.file = leftover.name;
   return finding;

@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include "followed.hpp"
+#include "foreign_formats.hpp"
 #include "remesh/adapters/open.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/core/shell_word.hpp"
 #include "remesh/schema/states.hpp"
 #include "remesh/store/native_store.hpp"
 #include "safetensors/reader.hpp"
@@ -61,18 +63,25 @@ std::string describe_found(const FileSystem& files, const FileSystem::Path& path
   for (std::size_t k = 0; k < std::min<std::size_t>(inside.size(), 3); ++k) {
     names.push_back(inside[k].name);
   }
-  return fmt::format("a directory of {} entries ({}{})", inside.size(), fmt::join(names, ", "),
+  return fmt::format("a directory of {} {} ({}{})", inside.size(),
+                     inside.size() == 1 ? "entry" : "entries", fmt::join(names, ", "),
                      names.size() < inside.size() ? ", ..." : "");
 }
 
-// The first by name in a directory that is a checkpoint. Empty: none, or none that may be seen.
+// The first by name in a directory that is a checkpoint, or a link to one. Empty: none among the
+// first of them, or none that may be seen.
 std::string checkpoint_inside(const FileSystem& files, const FileSystem::Path& path,
                               const Entry& entry) {
+  constexpr int most_looked_at = 64;
   if (entry.kind != EntryKind::directory) return {};
+  int looked_at = 0;
   for (const Entry& inside : files.list(path)) {
-    if (inside.kind != EntryKind::directory) continue;
+    if (inside.kind != EntryKind::directory && inside.kind != EntryKind::link) continue;
+    if (++looked_at > most_looked_at) break;
     try {
-      if (format_at(files, path / inside.name)) return inside.name;
+      const auto target = files.look(path / inside.name / ".");  // follows a link
+      const bool is_directory = target && target->kind == EntryKind::directory;
+      if (is_directory && detect_format(files, path / inside.name)) return inside.name;
     } catch (const Error&) {
       continue;  // "lost+found"
     }
@@ -80,19 +89,24 @@ std::string checkpoint_inside(const FileSystem& files, const FileSystem::Path& p
   return {};
 }
 
+// What the user may do next, or at least know; behind the refusal.
+std::string hint_for(const FileSystem& files, const FileSystem::Path& path, const Entry& entry) {
+  if (const std::string inside = checkpoint_inside(files, path, entry); !inside.empty()) {
+    return fmt::format(
+        "; '{}' in it is one: name the one that you mean, or what `remesh latest {}` prints",
+        inside, shell_word(path.string()));
+  }
+  const std::string_view foreign = foreign_format(files, path, entry);
+  if (foreign.empty()) return {};
+  return fmt::format("; it looks like {}, which this version does not read", foreign);
+}
+
 [[noreturn]] void fail_unrecognised(const FileSystem& files, const FileSystem::Path& path,
                                     const Entry& entry) {
-  const std::string inside = checkpoint_inside(files, path, entry);
-  const std::string hint = inside.empty()
-                               ? std::string()
-                               : fmt::format(
-                                     "; '{}' in it is one: name the one that you mean, or what "
-                                     "`remesh latest {}` prints",
-                                     inside, path.string());
   throw Error(Errc::not_found,
               fmt::format("cannot open '{}': it is {}, but no checkpoint of a known format ({}){}",
                           path.string(), describe_found(files, path, entry),
-                          fmt::join(format_names(), ", "), hint),
+                          fmt::join(format_names(), ", "), hint_for(files, path, entry)),
               "RM101");
 }
 

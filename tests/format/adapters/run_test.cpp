@@ -48,7 +48,22 @@ TEST(StepInName, IsTheNumberBehindTheWord) {
       {"step--9",                    {}},
       {"step-",                      {}},
       {"checkpoint_last",            {}},
-      {"epoch_3",                    {}},
+      {"epoch_3",                    3},
+      {"epoch=3",                    3},
+      {"Epoch10",                    10},
+      {"epoch_3-checkpoint_7",       7},      // that of a checkpoint goes before an epoch's
+      {"checkpoint-epoch5",          5},
+      {"epochs-3",                   {}},
+      {"my_epoch-3",                 3},
+      {"checkpoint-2k",              2000},
+      {"checkpoint-10K",             10000},
+      {"step_3m",                    3000000},
+      {"iter-2M.tp4",                2000000},
+      {"step-2k_final",              2000},
+      {"step-2km",                   2},
+      {"step-2kg",                   2},
+      {"step-2 k",                   2},
+      {"step-999999999999999999k",   {}},     // beyond 63 bits
       {"llama-7b",                   {}},
       {"12a",                        {}},
       {"step_5_iter_10",             10},
@@ -237,11 +252,36 @@ TEST_F(RunTest, WhatIsStillWrittenByItsNameIsNotFinished) {
               ::testing::HasSubstr("by its name it is still being written"));
 }
 
-TEST_F(RunTest, WhatIsCalledACheckpointIsListedWithoutANumber) {
-  for (const char* name : {"epoch_3", "checkpoint-last", "checkpoints", "ckpt-best", "steps"}) {
+TEST_F(RunTest, WhatWasPutAsideByItsNameIsNotTheNewest) {
+  const std::vector<const char*> aside{
+      "checkpoint-11_corrupt", "checkpoint-12.Corrupted", "checkpoint-13-old",
+      "checkpoint-14.deleted", "checkpoint-15.bak",       "checkpoint-16_backup",
+      "trash-checkpoint-17",   "checkpoint-18=broken",    "checkpoint-19-failed"};
+  for (const char* name : aside) put(home_ / name / "manifest.json");
+  for (const char* name : {"checkpoint-10", "checkpoint-9-gold", "checkpoint-8-failedover"}) {
+    put(home_ / name / "manifest.json");
+  }
+  const TrainingRun run = read();
+  ASSERT_EQ(run.entries.size(), aside.size() + 3);
+  for (const RunEntry& entry : run.entries) {
+    EXPECT_EQ(entry.is_leftover, *entry.step > 10) << entry.name;
+  }
+  EXPECT_THAT(unfinished(run.entries.back()).message, ::testing::EndsWith("or was put aside"));
+}
+
+TEST_F(RunTest, EpochsAndThousandsAreOrderedByNumber) {
+  for (const char* name : {"epoch-1", "epoch-2", "epoch-10", "checkpoint-2k", "checkpoint-1500"}) {
     fs::create_directory(home_ / name);
   }
-  EXPECT_THAT(names_of(read()), ElementsAre("checkpoint-last", "ckpt-best", "epoch_3"));
+  EXPECT_THAT(names_of(read()),
+              ElementsAre("epoch-1", "epoch-2", "epoch-10", "checkpoint-1500", "checkpoint-2k"));
+}
+
+TEST_F(RunTest, WhatIsCalledACheckpointIsListedWithoutANumber) {
+  for (const char* name : {"epoch_best", "checkpoint-last", "checkpoints", "ckpt-best", "steps"}) {
+    fs::create_directory(home_ / name);
+  }
+  EXPECT_THAT(names_of(read()), ElementsAre("checkpoint-last", "ckpt-best", "epoch_best"));
 }
 
 TEST_F(RunTest, ATrainerThatDivergedSaysItsStepAllTheSame) {

@@ -13,6 +13,7 @@
 #include "remesh/core/error.hpp"
 #include "remesh/schema/states.hpp"
 #include "remesh/store/file_system.hpp"
+#include "shard_names.hpp"
 #include "weights.hpp"
 
 namespace remesh::safetensors {
@@ -207,6 +208,13 @@ bool is_readable(const Packaging& packaging, const Parts& parts) {
   return true;
 }
 
+// Whether a file was left out that the names of others say must be there.
+bool is_cut(const Packaging& packaging) {
+  std::set<std::string> names;
+  for (const Packaging::File& file : packaging.files) names.insert(file.name);
+  return !cut_sets(names).empty();
+}
+
 // The index of a part: the source's, while it says the same; none for a file alone that had none.
 // Of one that says something else, the metadata stays.
 std::string packed_index(const Catalog& wanted, const Part& part, const Packaging& packaging,
@@ -271,7 +279,9 @@ Packing pack(const Catalog& wanted, std::optional<std::int64_t> shard_size_bytes
   const Parts parts = parts_of(wanted.tensors);
   Packing packing;
   if (!shard_size_bytes && !wanted.packaging.empty()) packing.packaging = kept_packaging(wanted);
-  if (packing.packaging.empty() || !is_readable(packing.packaging, parts)) {
+  const bool fits = !packing.packaging.empty() && is_readable(packing.packaging, parts) &&
+                    !is_cut(packing.packaging);
+  if (!fits) {
     packing.packaging =
         split_packaging(wanted, parts, shard_size_bytes.value_or(default_shard_bytes));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "remesh/core/checked.hpp"
 #include "remesh/core/error.hpp"
 #include "remesh/core/name_table.hpp"
+#include "shard_names.hpp"
 
 namespace remesh::safetensors {
 namespace {
@@ -50,6 +52,19 @@ void report_absent(const WeightSet& weights, const std::vector<std::string>& abs
   finding.found = fmt::format("{} files", index.files.size() - absent.size());
   finding.expected = fmt::format("{} files", index.files.size());
   report(findings, weights.index_name, std::move(finding));
+}
+
+std::set<std::string> names_of(const std::vector<FoundFile>& files) {
+  std::set<std::string> names;
+  for (const FoundFile& found : files) names.insert(found.name);
+  return names;
+}
+
+// Savers write the index last: without one, names alone tell that a save was stopped, and beside
+// one of fewer files that it is of another save.
+void report_cut(const std::set<std::string>& chosen, const Directory& directory,
+                Findings& findings) {
+  report_cut_sets(cut_sets(chosen, names_of(directory.files)), findings);
 }
 
 // Loaders look for model.safetensors first, and never see the shards that the index lists.
@@ -112,6 +127,7 @@ std::optional<WeightSet> indexed(const FileSystem& files, const Directory& direc
   }
   weights.whole = absent.empty();
   report_absent(weights, absent, findings);
+  report_cut({weights.index->files.begin(), weights.index->files.end()}, directory, findings);
   report_second_set(weights, only, directory, findings);
   report_stray_shards(weights, only, directory, findings);
   return weights;
@@ -321,7 +337,10 @@ WeightSet choose_weights(const FileSystem& files, const Directory& directory,
                        });
   if (const FoundFile* only = directory.find(only_file)) {
     weights.files = {*only};
-  } else if (weights.files.empty()) {
+    return weights;
+  }
+  report_cut(names_of(weights.files), directory, findings);
+  if (weights.files.empty()) {
     report(findings, where, defect("RM101", "it has no *.safetensors file"));
   } else if (weights.files.size() > 1 && !index) {
     report(findings, where,
@@ -338,7 +357,14 @@ std::optional<WeightSet> choose_optimizer(const FileSystem& files, const Directo
                                           Findings& findings) {
   auto optimizer = indexed(files, directory, optimizer_index_name, only_optimizer_file, findings);
   const FoundFile* only = directory.find(only_optimizer_file);
-  if (optimizer || !only) return optimizer;
+  if (optimizer) return optimizer;
+  if (!only) {
+    std::vector<FoundFile> shards;
+    std::ranges::copy_if(directory.files, std::back_inserter(shards),
+                         [](const FoundFile& file) { return is_optimizer_file(file.name); });
+    report_cut(names_of(shards), directory, findings);
+    return std::nullopt;
+  }
   optimizer.emplace();
   optimizer->files = {*only};
   return optimizer;

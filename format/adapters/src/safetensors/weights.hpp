@@ -26,12 +26,13 @@ bool is_optimizer_file(std::string_view name) noexcept;
 
 /// The weights: the files that the index lists, or `model.safetensors`, or the only *.safetensors
 /// of a directory beside those of an optimizer. What is wrong (no such file RM101, several without
-/// an index RM205, an index that cannot be read, files that it lists in vain RM203) goes to
-/// `findings`; what is there is chosen all the same.
+/// an index RM205, an index that cannot be read, files that it lists in vain or of which names say
+/// that they must be there RM203) goes to `findings`; what is there is chosen all the same.
 WeightSet choose_weights(const FileSystem& files, const Directory& directory,
                          std::string_view where, Findings& findings);
 
-/// The optimizer, if there is one: the files that its index lists, or `optimizer.safetensors`.
+/// The optimizer, if there is one: the files that its index lists, or `optimizer.safetensors`. Of
+/// shards without an index none is chosen; RM203 where some are absent.
 std::optional<WeightSet> choose_optimizer(const FileSystem& files, const Directory& directory,
                                           Findings& findings);
 

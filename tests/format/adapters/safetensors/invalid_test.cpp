@@ -92,6 +92,9 @@ const std::vector<Defect> files{
 const std::vector<Defect> directories{
     {"no_weights",            "error RM101",              not_found,  "it has no *.safetensors file", -1},
     {"several_without_index", "error RM205",              corrupt,    "it has 2 *.safetensors files, but neither 'model.safetensors.index.json'", 2},
+    {"stopped_before_index",  "error RM203",              incomplete, "it is one of 2 files, but 1 of them are absent: model-00002-of-00002.safetensors;", 1},
+    {"index_of_fewer",        "error RM203",              incomplete, "it is one of 2 files, but 1 of them are absent: model-00002-of-00002.safetensors;", 1},
+    {"optimizer_stopped",     "error RM203, warn RM108",  incomplete, "it is one of 2 files, but 1 of them are absent: optimizer-00002-of-00002.safetensors;", 1},
     {"index_empty",           "error RM201",              corrupt,    "it is empty", 2},
     {"index_lfs_pointer",     "error RM201",              corrupt,    "run `git lfs pull`", 2},
     {"index_breaks_off",      "error RM210",              corrupt,    "its JSON breaks off", 2},

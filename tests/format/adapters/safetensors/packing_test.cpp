@@ -148,6 +148,18 @@ TEST(Pack, AFileWhoseTensorsAreGoneIsGone) {
   EXPECT_THAT(names(pack(catalog, std::nullopt)), ElementsAre("two.safetensors"));
 }
 
+// "model-00001-of-00003" alone would be a save that was stopped.
+TEST(Pack, WhereAShardIsGoneNoNameSaysThatItMustBeThere) {
+  Catalog catalog = bytes_catalog({6, 5});
+  catalog.packaging.files = {file("model-00001-of-00003.safetensors"),
+                             file("model-00002-of-00003.safetensors"),
+                             file("model-00003-of-00003.safetensors")};
+  catalog.packaging.file_of = {0, 2};
+  EXPECT_THAT(names(pack(catalog, std::nullopt)), ElementsAre("model.safetensors"));
+  EXPECT_THAT(names(pack(catalog, 6)),
+              ElementsAre("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"));
+}
+
 TEST(Pack, AFileThatNoReaderWouldRecogniseIsRenamed) {
   Catalog catalog = bytes_catalog({6});
   catalog.packaging.files = {file("4d7a2146")};

@@ -18,8 +18,10 @@ namespace remesh {
 /// The step that the name of a directory says: 12000 for "iter_0012000", "global_step12000",
 /// "checkpoint-12000", "step=12000.tp4" and "12000". It is the number behind the word "step",
 /// "iter" or "iteration", in small or capital letters, with at most one of `-_=.` between; without
-/// such a word the one behind "checkpoint" or "ckpt", or the whole name. Of several words of a kind
-/// the last one counts. Nothing for any other name, and for numbers beyond 18 digits.
+/// such a word the one behind "checkpoint" or "ckpt", without those the one behind "epoch" (which
+/// orders them as a step does), or the whole name. Of several words of a kind the last one counts.
+/// "12k" behind a word is 12000, "2m" 2000000, in capital letters too, where the name ends there or
+/// one of `-_=.` follows. Nothing for any other name, and for numbers beyond 18 digits.
 std::optional<std::int64_t> step_in_name(std::string_view name);
 
 /// A directory of a run that is a checkpoint, or was meant as one.
@@ -27,7 +29,8 @@ struct RunEntry {
   std::string name;  ///< of the directory, or of a link to one elsewhere
   /// What its name says, or else its trainer_state.json; nothing where neither does.
   std::optional<std::int64_t> step;
-  /// ".NAME.remesh-<job>": a job did not finish it, or is writing it now.
+  /// ".NAME.remesh-<job>": a job did not finish it, or is writing it now. Or a part of its name
+  /// says the like ("tmp", "partial"), or that somebody put it aside ("old", "corrupt").
   bool is_leftover = false;
   /// False where its name says a step but might be that of something else ("eval_step_100"): then
   /// it is a checkpoint only if a format recognises it, which costs a look into it.
