@@ -34,9 +34,10 @@ struct Packing {
 std::vector<std::vector<std::size_t>> split(std::span<const std::int64_t> sizes_bytes,
                                             std::int64_t limit_bytes);
 
-/// The packing of `wanted`: by split() with `shard_size_bytes`, or as wanted.packaging has it, or by
-/// split() with 5 * 10^9: if that is empty, or no reader would take its files for a whole set. Headers are the reference writer's, except where the
-/// packaging kept one verbatim that still describes the same tensors; so is the index.
+/// The packing of `wanted`: by split() with `shard_size_bytes`, or as wanted.packaging has it, or
+/// by split() with 5 * 10^9: if that is empty, or no reader would take its files for a whole set.
+/// Headers are the reference writer's, except where the packaging kept one verbatim that still
+/// describes the same tensors; so is the index.
 ///
 /// Throws Error(invalid_argument) if the packaging does not fit the tensors, Error(unsafe, RM603)
 /// if a file's name is no plain path component.
