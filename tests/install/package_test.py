@@ -137,14 +137,16 @@ class Runner:
         known |= {"github.server_url": f"file://{self.scratch}/server", "github.action_repository": "owner/remesh"}
         return re.sub(r"\$\{\{ *(.*?) *\}\}", lambda found: known[found[1]], text)
 
-    def run(self, code=0, **given):
-        """Runs all steps in an empty directory, of which only the last one may fail; returns what was said."""
+    def run(self, code=0, toml=None, **given):
+        """Runs all steps in a directory that has at most a remesh.toml; returns what was said. Only the last may fail."""
         given = {name.replace("_", "-"): str(value) for name, value in given.items()}
         expect(set(given) <= set(self.inputs), f"action.yml has not all of the inputs {sorted(given)}")
         self.count += 1
         home = self.scratch / f"runner{self.count}"
         for part in ("work", "temp"):
             (home / part).mkdir(parents=True)
+        if toml:
+            (home / "work/remesh.toml").write_text(toml)
         path_file = home / "path"
         path_file.touch()
         said = ""
@@ -183,6 +185,7 @@ def check_action(action, tarball, version, places, scratch):
     digest = hashlib.sha256(tarball.read_bytes()).hexdigest()
     runner.run(path=places["good"], sha256=digest)  # downloaded
     runner.run(path=places["good"], tarball=(release / tarball.name).as_uri())
+    check_config(runner, tarball, places)
     check_arguments(runner, scratch)
     for wrong in ({"sha256": "0" * 64}, {"version": "9.9.9", "tarball": ""}):
         try:
@@ -192,15 +195,42 @@ def check_action(action, tarball, version, places, scratch):
         raise SystemExit(f"FAILED   the action accepts {wrong}")
 
 
+def check_config(runner, tarball, places):
+    """What a remesh.toml says holds where no input says otherwise."""
+    given = {"path": places["warned"], "tarball": tarball}
+    every_byte = "digests were recomputed from every byte"
+    said = runner.run(**given)
+    expect("warn  RM111" in said and every_byte in said, f"no file that came later was told:\n{said}")
+    said = runner.run(toml='level = "quick"\n', **given)
+    expect(every_byte not in said, f"the action overrides the level of remesh.toml:\n{said}")
+    toml = 'fail_on = "warn"\nlevel = "quick"\n'
+    runner.run(code=1, toml=toml, **given)
+    said = runner.run(toml=toml, level="full", fail_on="error", **given)
+    expect(every_byte in said, f"an input does not win over remesh.toml:\n{said}")
+    runner.run(toml=toml, config="none", **given)
+    runner.run(toml=toml, ignore="RM541\nRM111:later.json\n", **given)
+
+
 def check_arguments(runner, scratch):
     fake = scratch / "fake.tar.gz"
     fake_tarball(fake)
-    plain = "<verify><--level><full><--fail-on><error><--><$(touch here)>"
-    said = runner.run(path="$(touch here)", tarball=fake)
-    expect(said == plain, f"the action called {said}")
-    said = runner.run(path="a b", tarball=fake, level="deep", against="c", fail_on="warn", sarif="d", junit="e", html="f")
-    expect(said == "<verify><--level><deep><--fail-on><warn><--against><c><--sarif><d><--junit><e><--html><f><--><a b>",
-           f"the action called {said}")
+
+    def expect_call(wanted, **given):
+        said = runner.run(tarball=fake, **given)
+        expect(said == f"<verify>{wanted}", f"the action called {said}")
+
+    expect_call("<--><$(touch here)>", path="$(touch here)")
+    expect_call("<--level><deep><--against><c><--previous><p><--fail-on><warn><--ignore><RM541><--ignore><RM111:a b*>"
+                "<--config><none><--key><k><--seal><s><--subset><3/7><--sarif><d><--junit><e><--html><f>"
+                "<--quiet><--memory><1G><--><a b>",
+                path="a b", level="deep", against="c", previous="p", fail_on="warn", ignore="RM541\n\nRM111:a b*\n",
+                config="none", key="k", seal="s", subset="3/7", sarif="d", junit="e", html="f",
+                args="--quiet\n\n--memory\n1G\n")
+    odd = """a  'b' "c" `touch here` $(touch here) ${HOME} ; touch here # \\ *"""
+    for name in sorted(set(runner.inputs) - {"path", "version", "tarball", "sha256"}):
+        flag = "" if name == "args" else f"<--{name}>"
+        expect_call(f"{flag}<{odd}><--><m>", path="m", **{name: odd})
+    expect(not list(scratch.glob("runner*/work/here")), "the action ran what stands in an input")
 
 
 # ---- .pre-commit-hooks.yaml
@@ -249,13 +279,17 @@ def main(packages, source, build):
         unpacked = scratch / "tools"
         unpacked.mkdir()
         run("tar", "-xzf", tarball, "-C", unpacked, "--strip-components", "1")
-        places = {"hf": source / "fixtures/llama-gqa", "good": scratch / "good", "damaged": scratch / "damaged"}
+        places = {"hf": source / "fixtures/llama-gqa", "good": scratch / "good", "damaged": scratch / "damaged",
+                  "warned": scratch / "warned"}
         run(unpacked / "bin/remesh", "convert", places["hf"], places["good"], "--mesh", "tp=2")
         shutil.copytree(places["good"], places["damaged"])
         shard = sorted(places["damaged"].glob("shard-*"))[0]
         content = bytearray(shard.read_bytes())
         content[-1] ^= 1
         shard.write_bytes(content)
+        shutil.copytree(places["hf"], places["warned"])
+        run(unpacked / "bin/remesh", "seal", places["warned"])
+        (places["warned"] / "later.json").write_text("{}")
         check_deb(the_one(packages, "*.deb"), places["good"], scratch)
         version = check_tarball(tarball, places["good"], scratch)
         check_action(yaml.safe_load((source / "action.yml").read_text()), tarball, version, places, scratch)

@@ -180,6 +180,30 @@ TEST(Diff, PatternsChooseTensorsAndTheirStates) {
   }
 }
 
+TEST(Diff, PatternsLeaveSomethingToCompare) {
+  const Dense mlp = of_words("mlp.weight", DType::f32, {1});
+  const Dense norm = of_words("norm.weight", DType::f32, {1});
+  const auto refusal = [](const std::vector<Dense>& left, const std::vector<Dense>& right,
+                          const DiffOptions& options) -> std::string {
+    try {
+      (void)diff_of(left, right, options);
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Errc::invalid_argument);
+      return error.what();
+    }
+  };
+  const std::vector<Dense> both{mlp, norm};
+  EXPECT_THAT(
+      refusal(both, both, {.include = {"*.weight"}, .exclude = {"*.weight"}, .tolerance = {}}),
+      HasSubstr("--include and --exclude leave out all 2 tensors of both sides"));
+  EXPECT_THAT(refusal({mlp}, {norm}, {.include = {}, .exclude = {"*"}, .tolerance = {}}),
+              HasSubstr("--exclude leaves out all 2 tensors"));
+  EXPECT_EQ(refusal({mlp}, both, {.include = {}, .exclude = {"mlp*"}, .tolerance = {}}), "")
+      << "the right side has one more";
+  EXPECT_EQ(refusal({}, {}, {}), "") << "there is no pattern";
+}
+
 TEST(Diff, AStateIsOfItsParameterThoughOneSideLostThat) {
   const Dense weight = of_words("mlp.weight", DType::f32, {1});
   const Dense state = of_words("mlp.weight@exp_avg", DType::f32, {1});

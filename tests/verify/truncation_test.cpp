@@ -29,8 +29,10 @@ using test::refusal;
 using test::set_content;
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::Eq;
 using ::testing::Field;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 const std::string shard_0 = "shard-00000-of-00004.h5";
@@ -52,8 +54,8 @@ class Cut : public ::testing::TestWithParam<std::optional<int>> {
     writer->publish();
   }
 
-  std::vector<Finding> judged() {
-    return verify(machine_.judge(), test::opener(checkpoint_), Level::full).findings;
+  std::vector<Finding> judged(Level level = Level::full) {
+    return verify(machine_.judge(), test::opener(checkpoint_), level).findings;
   }
 
   // Cuts a file to every `stride`-th length, and expects each to be refused as `id` says.
@@ -121,6 +123,60 @@ TEST_P(Cut, AShardIsTheOnlyFileThatAJudgeNames) {
   }
 }
 
+// There are no bytes beyond a file's end that could hash to anything.
+TEST_P(Cut, NothingIsSaidOfWhatLiesBeyondTheEnd) {
+  const std::string whole = content_of(checkpoint_ / shard_0);
+  const std::uintmax_t stride = test::num_seeds(1) > 1 ? 1 : 61;
+  int cut_through = 0;
+  for (std::uintmax_t length = 0; length < whole.size(); length += stride) {
+    fs::resize_file(checkpoint_ / shard_0, length);
+    const auto end = static_cast<std::int64_t>(length);
+    for (const Level level : {Level::quick, Level::full}) {
+      for (const Finding& finding : judged(level)) {
+        if (finding.id != "RM207") continue;
+        ASSERT_TRUE(finding.bytes) << finding.message;
+        ASSERT_LT(finding.bytes->begin, end) << finding.message;
+        if (finding.bytes->end <= end) continue;
+        ++cut_through;
+        ASSERT_EQ(finding.found, "") << finding.message;
+        ASSERT_THAT(finding.message, HasSubstr(fmt::format("the file ends at byte {}:", end)));
+      }
+    }
+    set_content(checkpoint_ / shard_0, whole);
+  }
+  EXPECT_GT(cut_through, 0);
+}
+
+// Of blocks that follow each other some are there, one ends too early, and the others are not
+// there.
+TEST(CutInside, ATensorIsJudgedAsFarAsItIsThere) {
+  const test::TemporaryDirectory directory;
+  const fs::path checkpoint = directory / "ckpt";
+  constexpr std::int64_t block = ExtentMap::block_bytes;
+  const auto writer = create_native(
+      posix_file_system(), checkpoint,
+      test::small_catalog({{{"large", DType::f32, Box{{0, 5 * block / 1024}, {0, 256}}}, 0}}),
+      test::side_bytes, {.job_id = "test"});
+  test::write_and_seal(*writer);
+  writer->publish();
+  const std::int64_t begin = writer->extents().extents()[0].offset_bytes;
+  std::string content = content_of(checkpoint / shard_0);
+  content.resize(static_cast<std::size_t>(begin + 2 * block + 7));
+  content[static_cast<std::size_t>(begin + block)] ^= 1;
+  set_content(checkpoint / shard_0, content);
+
+  test::Machine machine;
+  const auto found = verify(machine.judge(), test::opener(checkpoint), Level::full).findings;
+  std::vector<ByteRange> named;
+  for (const Finding& finding : found) {
+    if (finding.id == "RM207") named.push_back(*finding.bytes);
+  }
+  EXPECT_THAT(named, ElementsAre(ByteRange{begin + block, begin + 2 * block},
+                                 ByteRange{begin + 2 * block, begin + 3 * block}));
+  EXPECT_THAT(found, Contains(Field(&Finding::message, HasSubstr("one flipped bit explains it"))))
+      << "of what is there";
+}
+
 // What is found at a tensor may follow from what is found at a file; the file's own comes too.
 
 TEST_P(Cut, ShardsThatWereSwappedAreNamed) {
@@ -149,7 +205,7 @@ TEST_P(Cut, AShardThatWasCopiedOverAnotherIsCalledADuplicate) {
   expect_told("RM213", {shard_1});
   EXPECT_THAT(judged(),
               Contains(Field(&Finding::message,
-                             ::testing::HasSubstr(fmt::format(
+                             HasSubstr(fmt::format(
                                  "it holds rank 0 of 4, but its name says rank 1 of 4; it is "
                                  "'{}' once more",
                                  shard_0)))));

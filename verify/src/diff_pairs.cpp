@@ -73,6 +73,16 @@ class Selecting {
     exclude_.require_all_used("--exclude");
   }
 
+  // Every pattern may match and yet nothing be left.
+  void require_any_left(std::int64_t left_out) const {
+    if (left_out == 0 || left_out < std::ssize(names_)) return;
+    const char* const flags = all_ ? "--exclude leaves" : "--include and --exclude leave";
+    throw Error(Errc::invalid_argument,
+                fmt::format("cannot compare anything: {} out all {} tensors of both sides; "
+                            "`remesh inspect CHECKPOINT '*'` lists them",
+                            flags, left_out));
+  }
+
  private:
   std::optional<std::string> parameter_of(const std::string& name) const {
     const auto state = parse_state_name(name);
@@ -116,6 +126,7 @@ Pairing pair_up(const Catalog& left, const Catalog& right, const DiffOptions& op
     }
   }
   selecting.require_all_used();
+  selecting.require_any_left(pairing.left_out);
   const auto name_of = [](const Catalog& catalog) {
     return [&catalog](std::size_t i) { return std::string_view(catalog.tensors[i].name); };
   };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <mutex>
 #include <set>
 #include <tuple>
@@ -29,16 +30,29 @@ namespace {
 // To look for a burst takes some 20 ms; a file with many bad blocks has another kind of damage.
 constexpr int most_bursts = 16;
 
-// A block, and what it hashes to instead of what is recorded.
+// A block, and what it hashes to instead of what is recorded; nothing where it is not all there.
 struct BadBlock {
   Block block;
-  Digest found;
+  std::optional<Digest> found;
 };
+
+// Where files end that are cut short.
+std::map<std::string, std::int64_t> ends_of(const std::vector<Finding>& findings) {
+  std::map<std::string, std::int64_t> ends;
+  for (const Finding& finding : findings) {
+    if (finding.id == "RM202" && finding.bytes) ends.emplace(finding.file, finding.bytes->begin);
+  }
+  return ends;
+}
 
 class Judge {
  public:
   Judge(const JudgeContext& context, const TolerantReader& reader, Judged& judged)
-      : context_(context), reader_(reader), map_(reader.extents()), judged_(judged) {}
+      : context_(context),
+        reader_(reader),
+        map_(reader.extents()),
+        judged_(judged),
+        ends_(ends_of(judged.report.findings)) {}
 
   /// What is in a share alone: blocks that have a recorded CRC, and guards.
   void check_share(const Share& share);
@@ -60,7 +74,10 @@ class Judge {
   std::optional<Digest> wrong_digest(const Guard& guard);
   void report_guard(const Guard& guard, Digest found);
   void report_frame(std::int64_t number, const Error& why);
+  Finding about_blocks(std::uint32_t extent, std::int64_t first, std::int64_t last);
   void report_blocks(std::uint32_t extent, std::int64_t first, std::int64_t last, Digest found);
+  bool is_missing(const Block& block) const;
+  void report_missing(const Block& block);
   // Nothing else gives its saves an id.
   bool is_native() const { return !reader_.catalog().save_id.empty(); }
 
@@ -68,6 +85,7 @@ class Judge {
   const TolerantReader& reader_;
   const ExtentMap& map_;
   Judged& judged_;
+  const std::map<std::string, std::int64_t> ends_;
   std::mutex mutex_;
   std::set<std::uint32_t> damaged_;  // tensors with a bad block
   int bursts_looked_for_ = 0;
@@ -115,35 +133,61 @@ void Judge::report_frame(std::int64_t number, const Error& why) {
   damaged_.insert(extent.tensor);
 }
 
-// Bad blocks that follow each other are one finding.
-void Judge::report_blocks(std::uint32_t number, std::int64_t first, std::int64_t last,
-                          Digest found) {
+// What is said of bad blocks, whatever they hash to. Their tensor is damaged.
+Finding Judge::about_blocks(std::uint32_t number, std::int64_t first, std::int64_t last) {
   const Extent& extent = map_.extents()[number];
   const TensorDesc& desc = reader_.catalog().tensors[extent.tensor];
   const Stretch begin = place_of(map_, {number, first});
   const Stretch end = place_of(map_, {number, last - 1});
+  damaged_.insert(extent.tensor);
   Finding finding;
   finding.id = "RM207";
   finding.file = map_.files()[extent.file].name;
   finding.bytes = ByteRange{begin.offset_bytes, end.offset_bytes + end.length_bytes};
   finding.tensor = desc.name;
   finding.box = box_of_blocks(desc, extent, first, last);
-  finding.found = to_string(found);
   finding.expected = to_string(map_.blocks(extent)[static_cast<std::size_t>(first)]);
-  finding.message = fmt::format(
-      "{}: bytes [{}, {}) of {}, which hold {}, hash to {}, but {} is recorded; the file changed "
-      "after it was written",
-      to_string(desc), finding.bytes->begin, finding.bytes->end, finding.file,
-      to_string(*finding.box), finding.found, finding.expected);
+  finding.message =
+      fmt::format("{}: bytes [{}, {}) of {}, which hold {}", to_string(desc), finding.bytes->begin,
+                  finding.bytes->end, finding.file, to_string(*finding.box));
   finding.next_step = is_native()
                           ? "restore this file from a copy, or reshard from an intact checkpoint"
                           : "restore this file from a copy, or download it again";
+  return finding;
+}
+
+// Bad blocks that follow each other are one finding.
+void Judge::report_blocks(std::uint32_t number, std::int64_t first, std::int64_t last,
+                          Digest found) {
+  Finding finding = about_blocks(number, first, last);
+  finding.found = to_string(found);
+  finding.message +=
+      fmt::format(", hash to {}, but {} is recorded; the file changed after it was written",
+                  finding.found, finding.expected);
   if (last - first == 1 && bursts_looked_for_++ < most_bursts) {
-    name_burst(begin, map_.blocks(extent)[static_cast<std::size_t>(first)], found, is_native(),
-               finding);
+    const auto recorded = map_.blocks(map_.extents()[number]);
+    name_burst(place_of(map_, {number, first}), recorded[static_cast<std::size_t>(first)], found,
+               is_native(), finding);
   }
   judged_.report.findings.push_back(std::move(finding));
-  damaged_.insert(extent.tensor);
+}
+
+bool Judge::is_missing(const Block& block) const {
+  const Stretch place = place_of(map_, block);
+  return reader_.was_missing(place.file, place.offset_bytes);
+}
+
+// What lies beyond a file's end is told of the file: there are no bytes that could hash to
+// anything.
+void Judge::report_missing(const Block& block) {
+  Finding finding = about_blocks(block.extent, block.number, block.number + 1);
+  const auto end = ends_.find(finding.file);
+  if (end == ends_.end() || finding.bytes->begin >= end->second) return;
+  finding.message += fmt::format(
+      ", are not all there, since the file ends at byte {}: nothing can be compared with {}, which "
+      "is recorded",
+      end->second, finding.expected);
+  judged_.report.findings.push_back(std::move(finding));
 }
 
 void Judge::check_blocks(const Tally& tally) {
@@ -151,13 +195,18 @@ void Judge::check_blocks(const Tally& tally) {
     const auto recorded = map_.blocks(map_.extents()[number]);
     const std::int64_t count = std::ssize(recorded);
     const auto bad = [&](std::int64_t k) {
+      if (is_missing({number, k})) return false;
       return tally.block(number, k) != recorded[static_cast<std::size_t>(k)];
     };
-    for (std::int64_t k = 0; k < count; ++k) {
-      if (!bad(k)) continue;
+    for (std::int64_t k = 0; k < count;) {
       const std::int64_t first = k;
       while (k < count && bad(k)) ++k;
-      report_blocks(number, first, k, tally.block(number, first));
+      if (k > first) {
+        report_blocks(number, first, k, tally.block(number, first));
+      } else {
+        if (is_missing({number, k})) report_missing({number, k});
+        ++k;
+      }
     }
   }
 }
@@ -275,12 +324,11 @@ std::vector<BadBlock> Judge::bad_blocks(std::span<const Block> blocks) {
     const Block& block = blocks[index];
     const Stretch place = place_of(map_, block);
     std::vector<std::byte> buffer(static_cast<std::size_t>(place.length_bytes));
-    reader_.read_bytes(place.file, place.offset_bytes, buffer);
+    std::optional<Digest> found;
+    if (reader_.try_read(place.file, place.offset_bytes, buffer)) found = digest_of(buffer);
     context_.progress.advance(std::ssize(buffer));
     const auto recorded = map_.blocks(map_.extents()[block.extent]);
-    if (recorded.empty()) return;
-    const Digest found = digest_of(buffer);
-    if (found == recorded[static_cast<std::size_t>(block.number)]) return;
+    if (recorded.empty() || found == recorded[static_cast<std::size_t>(block.number)]) return;
     const std::lock_guard lock(mutex_);
     bad.push_back({block, found});
   });
@@ -292,9 +340,17 @@ void Judge::report_bad(std::vector<BadBlock> bad) {
   std::ranges::sort(bad, {}, &BadBlock::block);
   for (std::size_t k = 0; k < bad.size();) {
     const auto [first, found] = bad[k];
+    if (!found) {
+      report_missing(first);
+      ++k;
+      continue;
+    }
     std::int64_t last = first.number;
-    for (; k < bad.size() && bad[k].block == Block{first.extent, last}; ++k) ++last;
-    report_blocks(first.extent, first.number, last, found);
+    const auto goes_on = [&] {
+      return k < bad.size() && bad[k].found && bad[k].block == Block{first.extent, last};
+    };
+    for (; goes_on(); ++k) ++last;
+    report_blocks(first.extent, first.number, last, *found);
   }
 }
 

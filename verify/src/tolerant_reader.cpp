@@ -28,9 +28,15 @@ bool TolerantReader::try_read(std::uint32_t file, std::int64_t offset,
     finding.bytes = ByteRange{offset, offset + std::ssize(into)};
     finding.message = error.what();
     const std::lock_guard lock(mutex_);
+    missing_.emplace(file, offset);
     if (known_.insert(finding.file).second) findings_.add(std::move(finding));
     return false;
   }
+}
+
+bool TolerantReader::was_missing(std::uint32_t file, std::int64_t offset) const {
+  const std::lock_guard lock(mutex_);
+  return missing_.contains({file, offset});
 }
 
 }  // namespace remesh::detail

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "remesh/store/reader.hpp"
 
@@ -29,6 +30,8 @@ class TolerantReader final : public Reader {
   }
   /// The same, and whether the bytes were there.
   bool try_read(std::uint32_t file, std::int64_t offset, std::span<std::byte> into) const;
+  /// Whether a read that began there found that not all of it was there.
+  bool was_missing(std::uint32_t file, std::int64_t offset) const;
 
   void unpack(const Extent& extent, std::int64_t k, std::span<const std::byte> stored,
               std::span<std::byte> into) const override {
@@ -40,7 +43,8 @@ class TolerantReader final : public Reader {
  private:
   const Reader& inner_;
   mutable std::mutex mutex_;
-  mutable std::set<std::string> known_;  // files whose damage was told
+  mutable std::set<std::string> known_;                               // files whose damage was told
+  mutable std::set<std::pair<std::uint32_t, std::int64_t>> missing_;  // reads by file and offset
   Findings& findings_;
 };
 

@@ -19,6 +19,7 @@
 #include "machine.hpp"
 #include "program.hpp"
 #include "remesh/adapters/open.hpp"
+#include "remesh/core/shell_word.hpp"
 #include "remesh/schema/finding.hpp"
 #include "remesh/store/limited_file_system.hpp"
 #include "remesh/verify/diff.hpp"
@@ -56,8 +57,9 @@ std::string next_step_of(const Options& options, const Differences& differences)
   });
   if (!any) return {};
   return fmt::format(
-      "`remesh verify {} --against {}{}` tells whether numbers are merely rearranged", options.left,
-      options.right, options.from.empty() ? "" : " --from " + options.from);
+      "`remesh verify {} --against {}{}` tells whether numbers are merely rearranged",
+      shell_word(options.left), shell_word(options.right),
+      options.from.empty() ? "" : " --from " + options.from);
 }
 
 int run(const Options& options, Session& session) {

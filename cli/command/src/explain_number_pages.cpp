@@ -156,8 +156,9 @@ constexpr std::array pages{
          "Free space, or write elsewhere; `remesh plan` says how much is needed."},
     Page{"RM703", "I/O", true, "The system refused to read, write or sync.",
          "What was not synced may be gone after a power failure.",
-         "A failing medium, a lost network mount, or missing permission.",
-         "Look at the system's log. Nothing that is not committed is ever taken for a checkpoint."},
+         "A failing medium, a lost network mount, or no directory where a file was to be written.",
+         "Create the directory first, if that is missing; otherwise look at the system's log. "
+         "Nothing that is not committed is ever taken for a checkpoint."},
     Page{"RM704", "peer lost", false, "Another worker of the job is gone.",
          "The job cannot end without it; it stops everywhere and publishes nothing.",
          "A node that failed, or a worker that was killed for its memory.", "Start the job again."},
@@ -168,8 +169,9 @@ constexpr std::array pages{
     Page{"RM706", "not permitted", true,
          "The system does not let this user read or write a file or a directory.",
          "Nothing is known of what lies there: it may be whole.",
-         "Files of another user, or copied without their modes.",
-         "Run as a user who may, or change the modes."},
+         "Files of another user, or copied without their modes; or a file system that is mounted "
+         "to be read only.",
+         "Run as a user who may, or change the modes; write elsewhere."},
 };
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "refusal.hpp"
 #include "remesh/adapters/open.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/core/shell_word.hpp"
 #include "remesh/store/limited_file_system.hpp"
 #include "remesh/verify/fingerprint.hpp"
 #include "remesh/verify/verify.hpp"
@@ -153,6 +154,12 @@ void print_names(const std::vector<Finding>& findings, std::size_t num_lines,
   if (!hint.empty()) out.line(fmt::format("  hint: {}", escaped(hint)));
 }
 
+// What says more of the checkpoint: "remesh verify 'my model' --from hf".
+std::string verify_command(const Options& options, const std::string& more = {}) {
+  return fmt::format("remesh verify {}{}{}", shell_word(options.path), more,
+                     options.from.empty() ? "" : " --from " + options.from);
+}
+
 // What the reader refuses is the answer, as `verify` has it.
 void compare(const Options& options, Session& session, Checked& checked) {
   std::vector<Finding>& findings = checked.judgement.findings;
@@ -163,7 +170,7 @@ void compare(const Options& options, Session& session, Checked& checked) {
     auto refused = finding_of(error);
     if (!refused) throw;
     if (refused->message.find("`remesh verify ") == std::string::npos) {
-      refused->next_step = fmt::format("`remesh verify {}` lists all that is wrong", options.path);
+      refused->next_step = fmt::format("`{}` lists all that is wrong", verify_command(options));
     }
     findings.push_back(std::move(*refused));
     checked.refused = true;
@@ -174,9 +181,9 @@ void compare(const Options& options, Session& session, Checked& checked) {
   checked.hint = fingerprint_hint(checked.expected, tensors);
   if (std::ranges::find(findings, "RM311", &Finding::id) == findings.end()) return;
   checked.next_step = fmt::format(
-      "`remesh verify {} --against CHECKPOINT`, with the one of which the lock file was taken, "
-      "tells whether numbers are merely rearranged",
-      options.path);
+      "`{}`, with the one of which the lock file was taken, tells whether numbers are merely "
+      "rearranged",
+      verify_command(options, " --against CHECKPOINT"));
 }
 
 void print_checked(const Options& options, const Checked& checked, Output& out) {

@@ -14,7 +14,8 @@
 
 namespace remesh {
 
-/// Reads and parses a lock file. Throws as read_text and parse_fingerprint do.
+/// Reads and parses a lock file. Throws as read_text and parse_fingerprint do. Of a file that does
+/// not begin as one no more is read.
 std::vector<FingerprintLine> read_lock_file(const FileSystem& files, const std::string& path);
 
 /// The lock file that a new one at `path` would replace; nothing where `path` is free. Throws
@@ -23,8 +24,9 @@ std::vector<FingerprintLine> read_lock_file(const FileSystem& files, const std::
 std::optional<std::vector<FingerprintLine>> replaced_lock_file(const FileSystem& files,
                                                                const std::string& path);
 
-/// Throws Error(exists) where the lock file at `path` and the tensors of `checkpoint`, which is to
-/// take its place, have no name in common: it is of another model, and not to be renewed.
+/// Throws Error(exists) where `checkpoint`, of which a new lock file is to take the place of the
+/// one at `path`, has fewer than half of its tensors, by name and shape: it is of another model,
+/// and not to be renewed.
 void check_same_model(std::span<const FingerprintLine> replaced, const std::string& path,
                       std::span<const TensorDesc> tensors, const std::string& checkpoint);
 

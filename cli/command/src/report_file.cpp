@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <fcntl.h>
 #include <filesystem>
 #include <random>
 #include <system_error>
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "remesh/core/error.hpp"
+#include "remesh/store/fail_to_write.hpp"
 
 namespace remesh {
 namespace {
@@ -85,11 +87,19 @@ void check_report_path(const std::string& flag, const std::string& path,
 }
 
 void check_has_directory(const std::string& what, const std::string& path) {
-  std::error_code unknown;
-  const fs::path parent = fs::path(path).parent_path();
-  if (parent.empty() || fs::is_directory(parent, unknown)) return;
-  throw Error(Errc::io, fmt::format("cannot write {}: there is no directory '{}'; create it first",
-                                    what, parent.string()));
+  const fs::path directory = fs::path(path).parent_path();
+  const fs::path parent = directory.empty() ? "." : directory;
+  const std::string attempt = fmt::format("write {} into '{}'", what, parent.string());
+  std::error_code refusal;
+  const fs::file_status there = fs::status(parent, refusal);
+  if (!fs::status_known(there)) fail_to_write(attempt, refusal.value());
+  if (!fs::is_directory(there)) {
+    throw Error(Errc::io,
+                fmt::format("cannot write {}: there is no directory '{}'; create it first", what,
+                            parent.string()));
+  }
+  if (::faccessat(AT_FDCWD, parent.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return;
+  fail_to_write(attempt, errno);
 }
 
 bool is_same_place(const std::string& one, const std::string& other) {
@@ -100,8 +110,7 @@ bool is_same_place(const std::string& one, const std::string& other) {
 
 void remove_report(const std::string& path) {
   if (std::remove(path.c_str()) == 0 || errno == ENOENT) return;
-  throw Error(Errc::io,
-              fmt::format("cannot renew '{}': {}", path, std::generic_category().message(errno)));
+  fail_to_write(fmt::format("renew '{}'", path), errno);
 }
 
 void write_report(const std::string& path, std::string_view text) {
@@ -111,9 +120,9 @@ void write_report(const std::string& path, std::string_view text) {
   Stream out(temporary);
   const bool written = out.write(text) && out.close();
   if (written && std::rename(temporary.c_str(), path.c_str()) == 0) return;
-  const std::string reason = std::generic_category().message(errno);
+  const int error = errno;
   std::remove(temporary.c_str());
-  throw Error(Errc::io, fmt::format("cannot write '{}': {}", path, reason));
+  fail_to_write(fmt::format("write '{}'", path), error);
 }
 
 }  // namespace remesh

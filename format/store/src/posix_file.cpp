@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "remesh/core/error.hpp"
+#include "remesh/store/fail_to_write.hpp"
 
 namespace remesh::posix {
 namespace {
@@ -32,6 +33,7 @@ Reason reason_of(int error) noexcept {
       return {Errc::unsafe, "RM604"};
     case EACCES:
     case EPERM:
+    case EROFS:
       return {Errc::io, "RM706"};
     case ENOSPC:
     case EDQUOT:
@@ -42,11 +44,7 @@ Reason reason_of(int error) noexcept {
 }
 
 [[noreturn]] void fail_write(const Path& path, std::int64_t offset, std::size_t count, int error) {
-  const Reason reason = reason_of(error);
-  throw Error(Errc::io,
-              fmt::format("cannot write {} bytes at {} of '{}': {}", count, offset, path.string(),
-                          std::generic_category().message(error)),
-              reason.code == Errc::io ? reason.id : "RM703");
+  fail_to_write(fmt::format("write {} bytes at {} of '{}'", count, offset, path.string()), error);
 }
 
 void sync_descriptor(int fd, const Path& path) {
@@ -174,3 +172,14 @@ std::unique_ptr<File> create_regular(const Path& path) {
 }
 
 }  // namespace remesh::posix
+
+namespace remesh {
+
+[[noreturn]] void fail_to_write(const std::string& attempt, int error) {
+  const posix::Reason reason = posix::reason_of(error);
+  throw Error(Errc::io,
+              fmt::format("cannot {}: {}", attempt, std::generic_category().message(error)),
+              reason.code == Errc::io ? reason.id : "RM703");
+}
+
+}  // namespace remesh

@@ -1,8 +1,11 @@
 #include "remesh/store/file_system.hpp"
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,6 +17,7 @@
 
 #include "native_fixture.hpp"
 #include "remesh/core/error.hpp"
+#include "remesh/store/fail_to_write.hpp"
 #include "temporary_directory.hpp"
 
 namespace remesh {
@@ -89,6 +93,19 @@ TEST_F(FileSystemTest, AWriteThatTheSystemRefusesSaysHowMuchItWas) {
   EXPECT_EQ(error.id(), "RM703");
   EXPECT_THAT(error.what(), StrEq(fmt::format("cannot write 3 bytes at 2 of '{}': File too large",
                                               (directory_ / "f").string())));
+}
+
+TEST_F(FileSystemTest, WhyTheSystemRefusesToWriteHasAnId) {
+  const std::vector<std::pair<int, const char*>> ids{
+      {ENOSPC, "RM702"}, {EDQUOT, "RM702"}, {EACCES, "RM706"}, {EPERM, "RM706"}, {EROFS, "RM706"},
+      {EIO, "RM703"},    {EFBIG, "RM703"},  {ENOENT, "RM703"}, {ELOOP, "RM703"}, {EEXIST, "RM703"}};
+  for (const auto& [number, id] : ids) {
+    const std::string reason = std::generic_category().message(number);
+    const Error error = error_of([number = number] { fail_to_write("write 'f'", number); });
+    EXPECT_EQ(error.code(), Errc::io) << reason;
+    EXPECT_EQ(error.id(), id) << reason;
+    EXPECT_THAT(error.what(), StrEq("cannot write 'f': " + reason));
+  }
 }
 
 TEST_F(FileSystemTest, OpensRegularFilesAlone) {

@@ -100,7 +100,7 @@ TEST_F(StagingTest, RefusesADestinationWithoutAName) {
   }
 }
 
-TEST_F(StagingTest, AMissingParentIsNotFound) {
+TEST_F(StagingTest, AMissingParentIsAFailureOfStorage) {
   error_of_start(directory_ / "none/ckpt", Leftovers::refuse, Errc::io);
 }
 

@@ -114,8 +114,9 @@ struct Diff {
 /// Compares all tensors of two checkpoints, reading each side once; of a tensor that differs in
 /// some places, the equal parts of the left side twice. It compares what is there: whether that is
 /// what was recorded, verify() tells.
-/// Throws Error(invalid_argument) for a pattern that matches nothing on either side, and as
-/// Reader::read() and MemoryBudget::reserve() do; Error(stopped).
+/// Throws Error(invalid_argument) for a pattern that matches nothing on either side, and for
+/// patterns that leave nothing to compare; as Reader::read() and MemoryBudget::reserve() do;
+/// Error(stopped).
 Diff diff(const JudgeContext& context, const Reader& left, const Reader& right,
           const DiffOptions& options = {});
 
