@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -110,6 +111,8 @@ void search(const Options& options, const Reports& reports, Session& session,
     found[k].side.opened = !result.refused[k];
     const RunEntry& entry = run.entries[order[k]];
     const bool is_other = is_no_checkpoint(entry, found[k].report);
+    std::error_code unknown;
+    found[k].is_foreign = is_other && !std::filesystem::is_empty(found[k].side.path, unknown);
     latest.holds_any = latest.holds_any || !is_other || entry.is_meant;
     if (k == result.candidate) {
       latest.found = std::move(found[k]);

@@ -175,7 +175,10 @@ void settle(Judgement& judgement, Latest& latest) {
 }
 
 void print_latest(const TrainingRun& run, const Latest& latest, Output& out) {
-  for (const Found& found : latest.rejected) out.talk(rejection(latest, found));
+  for (const Found& found : latest.rejected) {
+    // Others may read it, and resume from it: whoever goes on from an older one must know.
+    found.is_foreign ? out.warn(rejection(latest, found)) : out.talk(rejection(latest, found));
+  }
   for (const Finding& finding : latest.findings) {
     out.talk(fmt::format("warning {}: {}", finding.id, escaped(finding.message)));
   }

@@ -15,10 +15,11 @@ namespace remesh {
 
 /// A checkpoint of a run that was judged.
 struct Found {
-  std::size_t entry = 0;  ///< its number in the run
-  std::string name;       ///< of that entry
-  Side side;              ///< called by its path: a checkpoint may be named "left"
-  Report report;          ///< but for the findings that are ignored, once these are known
+  std::size_t entry = 0;    ///< its number in the run
+  std::string name;         ///< of that entry
+  Side side;                ///< called by its path: a checkpoint may be named "left"
+  Report report;            ///< but for the findings that are ignored, once these are known
+  bool is_foreign = false;  ///< something lies there, of a format that nobody here reads
 };
 
 /// The answer of `remesh latest`.
