@@ -339,7 +339,8 @@ std::vector<BadBlock> Judge::bad_blocks(std::span<const Block> blocks) {
 void Judge::report_bad(std::vector<BadBlock> bad) {
   std::ranges::sort(bad, {}, &BadBlock::block);
   for (std::size_t k = 0; k < bad.size();) {
-    const auto [first, found] = bad[k];
+    const Block first = bad[k].block;
+    const auto found = bad[k].found;
     if (!found) {
       report_missing(first);
       ++k;
