@@ -120,14 +120,20 @@ std::optional<int> read(std::span<const Command> commands,
   return printed;
 }
 
-int run(const Request& request, Session& session) {
+int run(std::span<const Command> commands, const std::vector<std::string>& arguments,
+        FileSystem& files, const StopFlag& stop, OnFailure& on_failure) {
+  CLI::App program;
+  Request request;
+  if (const auto printed = read(commands, arguments, program, request)) return *printed;
+  Output out(request.talk);
+  Session session{out, files, stop, request.verb, on_failure};
   int code = exit_code::done;
   if (request.run) {
     code = request.run(session);
   } else {
-    session.out.raw(welcome);
+    out.raw(welcome);
   }
-  session.out.finish();
+  out.finish();
   return code;
 }
 
@@ -166,14 +172,10 @@ void build_program(CLI::App& program, std::span<const Command> commands, Request
 
 int run_program(std::span<const Command> commands, const std::vector<std::string>& arguments,
                 FileSystem& files, const StopFlag& stop) noexcept {
-  CLI::App program;
-  Request request;
-  OnFailure on_failure = [&arguments](const Failure&) { remove_stale_reports(arguments); };
+  OnFailure on_failure;
   try {
-    if (const auto printed = read(commands, arguments, program, request)) return *printed;
-    Output out(request.talk);
-    Session session{out, files, stop, request.verb, on_failure};
-    return run(request, session);
+    on_failure = [&arguments](const Failure&) { remove_stale_reports(arguments); };
+    return run(commands, arguments, files, stop, on_failure);
   } catch (...) {
     const Failure failure = current_failure(stop.signal());
     tell_reports(failure, on_failure);
