@@ -25,8 +25,7 @@ struct Kind {
 constexpr std::array kinds{
     Kind{"--junit", "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"remesh ",
          "tests="},
-    Kind{"--sarif", "{\n \"$schema\": \"https://docs.oasis-open.org/sarif/",
-         "\"name\": \"remesh\""},
+    Kind{"--sarif", "{\n \"$schema\": \"https://docs.oasis-open.org/sarif/", R"("name": "remesh")"},
     Kind{"--html", "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n", ": remesh "},
 };
 
