@@ -96,7 +96,7 @@ IgnoreRule parse_ignore(const std::string& text) {
 }
 
 std::string checked_id(const std::string& said) {
-  const std::string id = normal_id(said);
+  std::string id = normal_id(said);
   const std::vector<Page> pages = all_pages();
   if (std::ranges::find(pages, id, &Page::id) == pages.end()) {
     std::vector<std::string> ids;
