@@ -50,44 +50,45 @@ std::string basis_of_part(const Report& report) {
                      report.level == Level::deep ? ", and so do their numbers" : "");
 }
 
-// What the word "ok" rests on, where all was looked at that the level looks at.
-std::string_view basis_of_whole(const Verdict& verdict) {
+// Where every byte was read.
+std::string_view basis_of_bytes(const Verdict& verdict) {
   const Report& report = verdict.report;
-  if (report.recomputed && verdict.side.sealed && !verdict.against) {
+  const bool is_deep = report.level == Level::deep;
+  const bool is_compared = verdict.against || verdict.previous;
+  if (verdict.side.sealed && !verdict.against) {
     return "digests were recomputed from every byte, and are those of the seal";
   }
-  const bool is_compared = verdict.against || verdict.previous;
-  if (report.recomputed && report.bytes_unprotected > 0 && !is_compared) {
-    return report.level == Level::deep
+  if (report.bytes_unprotected > 0 && !is_compared) {
+    return is_deep
                ? "every byte was read, and numbers were judged; no digest is recorded with which "
                  "bytes could be compared"
                : "every byte was read, but no digest is recorded with which it could be compared";
   }
-  if (report.recomputed && report.views > 0) {
+  if (report.views > 0) {
     return "digests were recomputed from every byte, numbers were judged, and libhdf5 sees what "
-           "the "
-           "indexes say";
+           "the indexes say";
   }
-  if (report.recomputed && report.level == Level::deep) {
-    return "digests were recomputed from every byte, and numbers were judged";
-  }
-  if (report.recomputed) return "digests were recomputed from every byte";
-  if (report.level < Level::full && report.bytes_unprotected > 0 && !verdict.against) {
-    return "no digest is recorded, and no payload was read: files, names and sizes were checked "
-           "alone; `--level full` reads every byte";
-  }
-  if (report.level < Level::full && report.bytes_unprotected > 0) {
-    return "digests were recomputed where none is recorded, and compared with recorded ones; "
-           "`--level full` recomputes all";
+  return is_deep ? "digests were recomputed from every byte, and numbers were judged"
+                 : "digests were recomputed from every byte";
+}
+
+// What the word "ok" rests on, where all was looked at that the level looks at.
+std::string_view basis_of_whole(const Verdict& verdict) {
+  const Report& report = verdict.report;
+  if (report.recomputed) return basis_of_bytes(verdict);
+  if (report.level >= Level::full) return "digests could not be recomputed";
+  if (report.bytes_unprotected > 0) {
+    return verdict.against
+               ? "digests were recomputed where none is recorded, and compared with recorded ones; "
+                 "`--level full` recomputes all"
+               : "no digest is recorded, and no payload was read: files, names and sizes were "
+                 "checked alone; `--level full` reads every byte";
   }
   if (report.level == Level::quick && report.bytes_read > 0) {
     return "recorded digests were compared, some blocks of every file were read; `--level full` "
            "reads every byte";
   }
-  if (report.level < Level::full) {
-    return "recorded digests were compared, no payload was read; `--level full` reads every byte";
-  }
-  return "digests could not be recomputed";
+  return "recorded digests were compared, no payload was read; `--level full` reads every byte";
 }
 
 std::string basis(const Verdict& verdict) {
