@@ -278,7 +278,7 @@ bool ElementDiff::compare_floats(std::span<const std::byte> left, std::span<cons
   const auto values_of = [](const auto& bits) {
     return [&bits](std::size_t i) { return static_cast<double>(std::bit_cast<float>(bits[i])); };
   };
-  const double most =
+  const auto most =
       add_sums<double>(values_of(floats.left), values_of(floats.right), floats.count, sums);
   counts.most_absolute = std::max(counts.most_absolute, most);
   return true;
