@@ -66,6 +66,7 @@ class Judge {
     return {context_.pool, context_.budget, context_.progress, context_.stop};
   }
   void check_blocks(const Tally& tally);
+  void check_blocks(const Tally& tally, std::uint32_t number);  // of an extent
   void check_digests(const Tally& tally);
   void check_guards(std::span<const std::uint32_t> numbers);
   std::vector<BadBlock> bad_blocks(std::span<const Block> blocks);
@@ -190,24 +191,28 @@ void Judge::report_missing(const Block& block) {
   judged_.report.findings.push_back(std::move(finding));
 }
 
+void Judge::check_blocks(const Tally& tally, std::uint32_t number) {
+  const auto recorded = map_.blocks(map_.extents()[number]);
+  const std::int64_t count = std::ssize(recorded);
+  const auto bad = [&](std::int64_t k) {
+    if (is_missing({number, k})) return false;
+    return tally.block(number, k) != recorded[static_cast<std::size_t>(k)];
+  };
+  for (std::int64_t k = 0; k < count;) {
+    const std::int64_t first = k;
+    while (k < count && bad(k)) ++k;
+    if (k > first) {
+      report_blocks(number, first, k, tally.block(number, first));
+    } else {
+      if (is_missing({number, k})) report_missing({number, k});
+      ++k;
+    }
+  }
+}
+
 void Judge::check_blocks(const Tally& tally) {
   for (std::uint32_t number = 0; number < map_.extents().size(); ++number) {
-    const auto recorded = map_.blocks(map_.extents()[number]);
-    const std::int64_t count = std::ssize(recorded);
-    const auto bad = [&](std::int64_t k) {
-      if (is_missing({number, k})) return false;
-      return tally.block(number, k) != recorded[static_cast<std::size_t>(k)];
-    };
-    for (std::int64_t k = 0; k < count;) {
-      const std::int64_t first = k;
-      while (k < count && bad(k)) ++k;
-      if (k > first) {
-        report_blocks(number, first, k, tally.block(number, first));
-      } else {
-        if (is_missing({number, k})) report_missing({number, k});
-        ++k;
-      }
-    }
+    check_blocks(tally, number);
   }
 }
 
